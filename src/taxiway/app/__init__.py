@@ -1,0 +1,1 @@
+"""Use cases: ship, move traffic, roll back, reconcile, show. Here, and only here, the rooms are joined."""

@@ -1,0 +1,37 @@
+"""The bytes of a revision, put together from a build (pure but for reading the build's own folder)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from taxiway.app.build import Built
+from taxiway.catalog.manifest import NUMBER
+from taxiway.catalog.pbtxt import check, config_pbtxt, parse
+from taxiway.core import digest
+from taxiway.core.errors import Refused
+
+_EVIDENCE: Final = ("contract", "golden", "parity", "profile", "lineage", "report")
+
+
+def contents(model: str, built: Built, *, timeout_ms: int = 10_000) -> Mapping[str, bytes]:
+    """Logical path -> bytes; raises `Refused` when the written configuration would not mean the contract."""
+    config = config_pbtxt(model, built.contract, scalars=built.scalars)
+    wrong = check(parse(config, f"{model}/config.pbtxt"), built.contract)
+    if wrong:
+        raise Refused(*(f"{model}/config.pbtxt: {w}" for w in wrong))
+    files = {
+        f"repository/{model}/config.pbtxt": config.encode(),
+        f"repository/{model}/{NUMBER}/model.onnx": _read(built.folder / "model.onnx"),
+        "requirements.txt": _read(built.folder / "requirements.txt"),
+        "service.json": digest.canonical({"timeout_ms": timeout_ms}),
+    }
+    return files | {f"evidence/{name}.json": _read(built.folder / f"{name}.json") for name in _EVIDENCE}
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Refused(f"{path} cannot be read: {error.strerror}; remove {path.parent} and ship again") from error

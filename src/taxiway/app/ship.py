@@ -1,0 +1,166 @@
+"""Ship a notebook: build and prove it, store it as a revision, start it, prove it again where it will answer.
+
+Each step can tell from what exists whether it was done already, so a run that was interrupted anywhere is simply
+run again: the build is kept under the digest of its inputs, the same bytes are the same revision, a running
+engine is not started twice.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from taxiway.app import build as building
+from taxiway.app.assemble import contents
+from taxiway.app.traffic import set_split, wait_ready, wake
+from taxiway.app.wire import Platform
+from taxiway.catalog import store
+from taxiway.catalog.store import Stored
+from taxiway.core import split as splits
+from taxiway.core.digest import short
+from taxiway.core.errors import Refused
+from taxiway.core.revision import Revision, model_name
+from taxiway.core.sample import Golden
+from taxiway.engine.client import EngineError, infer
+from taxiway.gateway.publish import published_revisions
+from taxiway.release.entries import ADMIT, RETIRE
+from taxiway.runtime.supervisord import is_up, until
+
+STEPS = (
+    ("build", "run the notebook in a fresh process, export the model, prove that both answer alike"),
+    ("admit", "store it as an immutable revision"),
+    ("start", "start an engine for it, next to those that answer"),
+    ("prove", "replay the golden samples straight to the engine"),
+    ("reach", "replay them again through the gateway, at 0 % of the traffic"),
+    ("traffic", "give it all traffic when it is the first revision, else hold it at 0 %"),
+)
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """The revision, whether its bytes are new, its parity figures, and whether traffic goes to it."""
+
+    revision: Revision
+    digest: str
+    new: bool
+    parity: dict[str, Any]
+    report: list[dict[str, Any]]
+    answering: bool
+    samples: int
+
+
+def name_for(notebook: Path, given: str | None) -> str:
+    """The model's name: as given, else the file's name, else (for `notebook.ipynb`) its folder's."""
+    if given is not None:
+        return model_name(given)
+    stem = notebook.stem.lower()
+    if re.match(r"(notebook|untitled)", stem):
+        stem = notebook.absolute().parent.name.lower()
+    return model_name(re.sub(r"[^a-z0-9_-]+", "-", stem).strip("-_") or "model")
+
+
+def ship(platform: Platform, notebook: Path, *, name: str | None, model: str | None, progress: Progress) -> Shipped:
+    """Bring `notebook` to a proved revision behind the gateway; raises `Refused` with the reasons."""
+    named = name_for(notebook, name)
+    if not is_up(platform.supervisor):
+        raise Refused(
+            f"the platform in {platform.places.state} is not running; start it: taxiway up", code="not-running"
+        )
+    steps = _Steps(progress)
+    steps.begin("build")
+    built = building.build(notebook, model=model, into=platform.places.work, progress=progress)
+    steps.begin("admit")
+    stored, new = store.admit(platform.places.catalog, named, contents(named, built))
+    _admit(platform, stored)
+    progress(f"{stored.revision} {short(stored.digest)}{'' if new else ' (stored already: nothing has changed)'}")
+    try:
+        samples = _prove(platform, stored, steps)
+    except Refused:
+        _put_away(platform, stored.revision)
+        raise
+    steps.begin("traffic")
+    _give_first_traffic(platform, stored.revision, progress)
+    state = platform.state().model(named)
+    return Shipped(
+        revision=stored.revision,
+        digest=stored.digest,
+        new=new,
+        parity=stored.evidence("parity"),
+        report=stored.evidence("report"),
+        answering=stored.revision.number in state.split,
+        samples=samples,
+    )
+
+
+class _Steps:
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._names = [name for name, _ in STEPS]
+
+    def begin(self, name: str) -> None:
+        self._progress(f"[{self._names.index(name) + 1}/{len(STEPS)}] {dict(STEPS)[name]}")
+
+
+def _admit(platform: Platform, stored: Stored) -> None:
+    revision = stored.revision
+    store.verify(stored)
+    known = platform.state().models.get(revision.model)
+    if known is None or known.revisions.get(revision.number) != stored.digest:
+        detail = {"number": revision.number, "digest": stored.digest}
+        platform.record(ADMIT, revision.model, detail, "shipped")
+    else:
+        wake(platform, revision)
+
+
+def _prove(platform: Platform, stored: Stored, steps: _Steps) -> int:
+    revision = stored.revision
+    golden = stored.golden()
+    steps.begin("start")
+    wait_ready(platform, revision, steps._progress)
+    steps.begin("prove")
+    status = platform.statuses()[revision]
+    assert status.ports is not None
+    replay_golden(golden, f"127.0.0.1:{status.ports.http}", revision, {}, "the engine")
+    steps.begin("reach")
+    routed = (revision.model, revision.number)
+    if not until(lambda: routed in published_revisions(platform.places.gateway), 30):
+        raise Refused(f"{revision} is ready, but the gateway has no route to it after 30 s; see: taxiway status")
+    headers = {
+        "authorization": f"Bearer {platform.operator_token(now=int(time.time()))}",
+        "x-model-version": str(revision.number),
+    }
+    replay_golden(golden, platform.address, revision, headers, "the gateway")
+    return len(golden)
+
+
+def replay_golden(golden: list[Golden], address: str, revision: Revision, headers: dict[str, str], where: str) -> None:
+    """Send every golden sample to `address`; raises `Refused` with the first differences."""
+    wrong: list[str] = []
+    for sample in golden:
+        try:
+            answer = infer(address, revision.model, sample.inputs, timeout_s=10, headers=headers)
+            wrong += sample.differences(answer)
+        except EngineError as error:
+            wrong.append(f"{sample.name}: {error}")
+    if wrong:
+        more = [f"… and {len(wrong) - 5} more"] if len(wrong) > 5 else []
+        raise Refused(f"{revision}: {where} does not give the known answers", *wrong[:5], *more, code="golden-differ")
+
+
+def _put_away(platform: Platform, revision: Revision) -> None:
+    """A new revision that failed is a non-event: its engine stops, traffic never knew of it."""
+    state = platform.state().model(revision.model)
+    if revision.number not in state.split:
+        platform.record(RETIRE, revision.model, {"number": revision.number}, "failed its proof")
+
+
+def _give_first_traffic(platform: Platform, revision: Revision, progress: Progress) -> None:
+    state = platform.state().model(revision.model)
+    if not state.split:
+        set_split(platform, revision.model, splits.whole(revision.number), "first revision", progress)

@@ -1,0 +1,131 @@
+"""Start and stop a platform as a whole."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from taxiway.app import issuers, programs, reconcile
+from taxiway.app import settings as configuration
+from taxiway.app.places import Places
+from taxiway.app.wire import Platform
+from taxiway.core.errors import Refused
+from taxiway.engine.home import default_home, locate
+from taxiway.gateway import tokens
+from taxiway.gateway.publish import write_offline
+from taxiway.gateway.render import bootstrap
+from taxiway.release.state import replay
+from taxiway.runtime import supervisord
+
+Progress = Callable[[str], None]
+
+
+def up(state: Path, flags: Mapping[str, Any], environment: Mapping[str, str], progress: Progress) -> Platform:
+    """Start the platform in `state`, or find it running; returns when it serves. Raises `Refused`, `Usage`."""
+    places = Places(state)
+    places.make()
+    with _starting(places):
+        settings = configuration.merge(configuration.read(places.settings), environment, flags)
+        platform = Platform(places, settings)
+        if supervisord.is_up(platform.supervisor):
+            return _already_up(platform, progress)
+        _start(platform, progress)
+        platform = Platform.at(state)
+    _wait(platform, progress)
+    return platform
+
+
+def down(platform: Platform, progress: Progress) -> bool:
+    """Stop everything of this platform; returns whether anything was running."""
+    places = platform.places
+    if not places.state.exists():
+        return False
+    was = supervisord.is_up(platform.supervisor) or bool(supervisord.survivors(places.state))
+    if was:
+        progress("stopping gateway, controller and engines")
+        supervisord.stop(platform.supervisor, progress)
+    places.gateway_admin.unlink(missing_ok=True)
+    if places.sockets != places.run:
+        shutil.rmtree(places.sockets, ignore_errors=True)
+    return was
+
+
+def _start(platform: Platform, progress: Progress) -> None:
+    locate(default_home())
+    left = supervisord.survivors(platform.places.state)
+    if left:
+        progress(f"ending {len(left)} processes that an earlier run left behind")
+        supervisord.stop(platform.supervisor, progress)
+    settings = configuration.with_free_ports(platform.settings)
+    for name, asked, got in (
+        ("gateway", platform.settings.port, settings.port),
+        ("console", platform.settings.console_port, settings.console_port),
+    ):
+        if asked != got:
+            progress(f"port {asked} is in use; the {name} takes {got}")
+    platform.settings = settings
+    tokens.make_keys(platform.places.keys)
+    _make_api_token(platform.places.api_token)
+    issuers.refresh(platform)
+    state = replay(platform.journal.read())
+    configuration.write(platform.places.settings, settings)
+    _write_gateway(platform)
+    progress("starting gateway, controller and engines")
+    supervisord.start(platform.supervisor, [*programs.basic(platform), *programs.engines(platform, state)])
+
+
+def _make_api_token(path: Path) -> None:
+    if path.exists():
+        return
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as f:
+        f.write(secrets.token_urlsafe(32) + "\n")
+    aside.replace(path)
+
+
+def _write_gateway(platform: Platform) -> None:
+    places = platform.places
+    text = bootstrap(places.gateway, places.gateway_admin)
+    aside = places.gateway / ".bootstrap.json"
+    aside.write_text(text)
+    aside.replace(places.gateway / "bootstrap.json")
+    write_offline(platform.desired(platform.state()), places.gateway)
+
+
+def _already_up(platform: Platform, progress: Progress) -> Platform:
+    kept = configuration.read(platform.places.settings)
+    if kept != platform.settings:
+        raise Refused("the platform is running with other settings; stop it first: taxiway down")
+    progress("already running")
+    return platform
+
+
+def _wait(platform: Platform, progress: Progress, patience_s: float = 120.0) -> None:
+    if not supervisord.until(platform.envoy.ready, patience_s):
+        raise Refused("the gateway did not become ready", f"its log: {platform.places.log / 'gateway.log'}")
+    state = platform.state()
+    if any(m.split for m in state.models.values()):
+        progress("waiting for the revisions that answer")
+    end = time.monotonic() + patience_s
+    while not (reconcile.is_settled(platform, state) and reconcile.carries(platform)):
+        if time.monotonic() > end:
+            failed = [f"{r}: {s.reason or s.state}" for r, s in platform.statuses().items() if s.state != "ready"]
+            raise Refused("the platform runs, but not every revision is ready", *failed, "see: taxiway status")
+        time.sleep(0.1)
+
+
+@contextmanager
+def _starting(places: Places) -> Iterator[None]:
+    with (places.run / "up.lock").open("a") as f:
+        try:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Refused(f"another start of {places.state} (by {os.getuid()}) is going on; wait for it") from None
+        yield

@@ -1,0 +1,1 @@
+"""Stand-in for Triton's native `onnxruntime` backend, on the CPU."""

@@ -1,0 +1,8 @@
+"""A Python-based Triton backend for ONNX models that reads the configuration of the native one.
+
+    graph.py   model file -> session; does the configuration describe this graph?
+    rules.py   the contract parameter: which values a request may bring           (numpy only)
+    serve.py   what the stub calls: load once, answer batches
+
+Runs on Python 3.11 and 3.12 with numpy 1.26 and ONNX Runtime, and nothing else of the product.
+"""

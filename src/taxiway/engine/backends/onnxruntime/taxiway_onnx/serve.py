@@ -1,0 +1,154 @@
+"""What the stub calls: load once, answer batches.
+
+A batch runs as one where it can. If it fails, or a value breaks the contract, its requests run one by one,
+so that a bad request is answered alone. The caller's mistakes are INVALID_ARG (HTTP 400), all else is
+internal (500).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import triton_python_backend_utils as pb
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
+
+from . import graph, rules
+
+Feed = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One readable request: its place in the batch, its inputs, the outputs it wants."""
+
+    place: int
+    feed: Feed
+    outputs: tuple[str, ...]
+
+    @property
+    def rows(self) -> int:
+        return len(next(iter(self.feed.values())))
+
+
+class TritonPythonModel:
+    """The stub makes one for each model instance."""
+
+    def initialize(self, args: dict[str, str]) -> None:
+        """Load the model; raises with every reason why it cannot serve under this configuration."""
+        config = json.loads(args["model_config"])
+        self.rules = rules.read(config)
+        self.session = graph.session(config, Path(pb.get_model_dir()))
+        wrong = graph.mismatches(config, self.session)
+        if wrong:
+            raise pb.TritonModelException("; ".join(wrong))
+        self.batched = int(config["max_batch_size"]) > 0
+        self.inputs = [entry["name"] for entry in config["input"]]
+        self.optional = {entry["name"] for entry in config["input"] if entry.get("optional")}
+        self.outputs = tuple(entry["name"] for entry in config["output"])
+        nodes = [*self.session.get_inputs(), *self.session.get_outputs()]
+        self.text = {node.name for node in nodes if node.type == "tensor(string)"}
+
+    def execute(self, requests: Sequence[Any]) -> list[Any]:
+        """One response for each request, in order."""
+        responses: list[Any] = [None] * len(requests)
+        groups: dict[object, list[Asked]] = {}
+        for place, request in enumerate(requests):
+            try:
+                asked = self._read(place, request)
+            except rules.BadRequest as error:
+                responses[place] = _refusal(error)
+                continue
+            except Exception as error:
+                responses[place] = _failure(f"the request cannot be read: {error}")
+                continue
+            groups.setdefault(self._group(asked), []).append(asked)
+        for group in groups.values():
+            for asked, response in zip(group, self._answer(group), strict=True):
+                responses[asked.place] = response
+        return responses
+
+    def _read(self, place: int, request: Any) -> Asked:
+        feed: Feed = {}
+        for name in self.inputs:
+            tensor = pb.get_input_tensor_by_name(request, name)
+            if tensor is not None:
+                value = tensor.as_numpy()
+                feed[name] = _decoded(name, value) if name in self.text else value
+            elif name not in self.optional:
+                raise rules.BadRequest(f"input '{name}' is missing")
+        wanted = set(request.requested_output_names())
+        return Asked(place, feed, tuple(n for n in self.outputs if not wanted or n in wanted))
+
+    def _group(self, asked: Asked) -> object:
+        """Requests with equal groups can run as one batch."""
+        if not self.batched:
+            return asked.place
+        return asked.outputs, tuple((name, value.shape[1:]) for name, value in asked.feed.items())
+
+    def _answer(self, group: list[Asked]) -> list[Any]:
+        if len(group) > 1:
+            feed = {name: np.concatenate([asked.feed[name] for asked in group]) for name in group[0].feed}
+            if rules.clean(self.rules, feed):
+                try:
+                    return self._together(group, feed)
+                except Exception as error:  # whose fault it is shows when each request runs alone
+                    pb.Logger.log_verbose(f"a batch of {len(group)} is run one by one: {error}")
+        return [self._alone(asked) for asked in group]
+
+    def _together(self, group: list[Asked], feed: Feed) -> list[Any]:
+        names = group[0].outputs
+        results = self.session.run(names, feed)
+        ends = np.cumsum([asked.rows for asked in group])
+        for name, result in zip(names, results, strict=True):
+            if len(result) != ends[-1]:
+                raise ValueError(f"output '{name}' has {len(result)} rows for {ends[-1]} rows of input")
+        starts = [0, *ends[:-1]]
+        return [
+            self._response(names, [result[start:end] for result in results])
+            for start, end in zip(starts, ends, strict=True)
+        ]
+
+    def _alone(self, asked: Asked) -> Any:
+        try:
+            rules.enforce(self.rules, asked.feed)
+            return self._response(asked.outputs, self.session.run(asked.outputs, asked.feed))
+        except rules.BadRequest as error:
+            return _refusal(error)
+        except InvalidArgument as error:
+            return _refusal(f"the model does not accept these values: {graph.readable(error)}")
+        except Exception as error:
+            return _failure(f"the model failed: {graph.readable(error)}")
+
+    def _response(self, names: Sequence[str], results: Sequence[Any]) -> Any:
+        tensors = [
+            pb.Tensor(name, _encoded(result) if name in self.text else np.ascontiguousarray(result))
+            for name, result in zip(names, results, strict=True)
+        ]
+        return pb.InferenceResponse(tensors)
+
+
+def _refusal(reason: object) -> Any:
+    return pb.InferenceResponse(error=pb.TritonError(str(reason), pb.TritonError.INVALID_ARG))
+
+
+def _failure(reason: str) -> Any:
+    return pb.InferenceResponse(error=pb.TritonError(reason, pb.TritonError.INTERNAL))
+
+
+def _decoded(name: str, values: np.ndarray) -> np.ndarray:
+    try:
+        flat = [v.decode("utf-8") if isinstance(v, bytes) else v for v in values.reshape(-1)]
+    except UnicodeDecodeError as error:
+        raise rules.BadRequest(f"input '{name}' is not UTF-8 text: {error.reason}") from None
+    return np.array(flat, dtype=object).reshape(values.shape)
+
+
+def _encoded(values: Any) -> np.ndarray:
+    shaped = np.asarray(values, dtype=object)
+    flat = [v.encode("utf-8") if isinstance(v, str) else v for v in shaped.reshape(-1)]
+    return np.array(flat, dtype=object).reshape(shaped.shape)

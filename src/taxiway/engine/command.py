@@ -1,0 +1,64 @@
+"""The command line and environment of one server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from taxiway.engine.home import EngineHome
+from taxiway.engine.spec import EngineSpec
+from taxiway.engine.status import Ports
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to execute."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+
+
+def command(engine: EngineHome, spec: EngineSpec, ports: Ports, run: str) -> Command:
+    """One server that serves exactly `spec`'s model, on loopback, with shared memory named `run`."""
+    return Command(argv=(str(engine.server), *_options(engine, spec, ports, run)), env=_environment(engine))
+
+
+def shared_memory_prefix(run: str) -> str:
+    """How the names of the server's shared-memory segments begin; also found in its stubs' command lines."""
+    return f"{run}_"
+
+
+def _options(engine: EngineHome, spec: EngineSpec, ports: Ports, run: str) -> list[str]:
+    loopback = [f"--{kind}-address=127.0.0.1" for kind in ("http", "grpc", "metrics")]
+    return [
+        f"--model-repository={spec.repository}",
+        f"--backend-directory={engine.backends}",
+        *loopback,
+        f"--http-port={ports.http}",
+        f"--grpc-port={ports.grpc}",
+        f"--metrics-port={ports.metrics}",
+        "--reuse-http-port=false",
+        "--reuse-grpc-port=false",
+        # 2, 8 and 32 answer equally fast.
+        "--http-thread-count=4",
+        "--allow-gpu-metrics=false",
+        # One model, named; nothing is picked up from the folder and nothing is guessed from the graph.
+        "--model-control-mode=explicit",
+        f"--load-model={spec.model}",
+        "--disable-auto-complete-config",
+        "--strict-readiness=true",
+        f"--exit-timeout-secs={spec.exit_timeout_s}",
+        # This form reaches Python-based backends of any name.
+        f"--backend-config=python,shm-region-prefix-name={shared_memory_prefix(run)}",
+    ]
+
+
+def _environment(engine: EngineHome) -> dict[str, str]:
+    return {
+        # The stub finds its packages through the first python3 on PATH; it ignores PYTHONPATH.
+        "PATH": f"{engine.scripts}:/usr/bin:/bin",
+        "LD_LIBRARY_PATH": f"{engine.bundled}:{engine.library}",
+        "LANG": "C.UTF-8",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }

@@ -1,0 +1,74 @@
+"""`taxiway ship`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from taxiway.app import ship
+from taxiway.entry.cli.output import add_json, add_state, platform, print_json, progress
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What to ship, under which name."""
+    parser.add_argument("path", metavar="NOTEBOOK", type=Path, help="the notebook (.ipynb)")
+    parser.add_argument("--name", metavar="MODEL", help="the model's name (default: from the file or its folder)")
+    parser.add_argument("--model", metavar="NAME@CELL", help="which fitted model, when the notebook has more than one")
+    parser.add_argument("--plan", action="store_true", help="say what would be done, and do nothing")
+    add_state(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ship, and say what to do next."""
+    if args.plan:
+        return _plan(args)
+    done = ship.ship(platform(args), args.path, name=args.name, model=args.model, progress=progress)
+    if args.json:
+        print_json(_json(done))
+        return 0
+    model, number = done.revision.model, done.revision.number
+    print(f"\n{done.revision}  {done.digest}")
+    print(f"parity   {_parity(done.parity)}")
+    print(f"samples  {done.samples} golden samples answered alike by the engine and through the gateway")
+    for finding in done.report[:10]:
+        print(f"notebook cell {finding['cell']}, line {finding['line']}: {finding['message']}")
+    if done.answering:
+        print(f"traffic  {done.revision} answers")
+    else:
+        print(f"traffic  held at 0 %; move it: taxiway traffic {model} {number}=100")
+    return 0
+
+
+def _plan(args: argparse.Namespace) -> int:
+    name = ship.name_for(args.path, args.name)
+    if args.json:
+        print_json(
+            {"model": name, "notebook": str(args.path), "steps": [{"step": s, "does": t} for s, t in ship.STEPS]}
+        )
+        return 0
+    print(f"ship {args.path} as model {name!r}:")
+    for number, (step, text) in enumerate(ship.STEPS, 1):
+        print(f"  {number}. {step:8} {text}")
+    return 0
+
+
+def _json(done: ship.Shipped) -> dict[str, Any]:
+    return {
+        "model": done.revision.model,
+        "revision": done.revision.number,
+        "digest": done.digest,
+        "new": done.new,
+        "parity": done.parity,
+        "report": done.report,
+        "answering": done.answering,
+        "golden_samples": done.samples,
+    }
+
+
+def _parity(parity: dict[str, Any]) -> str:
+    return (
+        f"{parity['rows']} rows, {parity['label_flips']} label flips, "
+        f"max abs error {parity['max_abs_error']:.2g}, max rel error {parity['max_rel_error']:.2g}"
+    )

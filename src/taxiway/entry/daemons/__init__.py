@@ -1,0 +1,1 @@
+"""The long-running processes of a platform, started by its supervisor."""

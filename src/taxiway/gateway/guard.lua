@@ -1,0 +1,150 @@
+-- The guard: called by the gateway for every request and answer.
+--
+-- A route says in its metadata what is to be checked. What the engine cannot take is answered here with 400;
+-- what the engine blames on the caller with 500 leaves as 400; every error leaves in one shape.
+
+local NAMESPACE = "taxiway.guard"
+local GRPC_STATUS = {[400] = "3", [403] = "7", [413] = "8", [415] = "3"}
+
+local function refuse(handle, status, why)
+  local message = why.field
+    and format("%s: expected %s, got %s", why.field, why.expected, why.got)
+    or why.message
+  local left = handle:streamInfo():dynamicMetadata()
+  for _, part in ipairs({"field", "expected", "got"}) do
+    if why[part] then left:set(NAMESPACE, part, why[part]) end
+  end
+  left:set(NAMESPACE, "grpc_status", GRPC_STATUS[status])
+  handle:respond({[":status"] = tostring(status)}, message)
+end
+
+-- Run a check; what it raises on purpose is the caller's fault, anything else is ours and refused all the same.
+local function attempt(handle, check, ...)
+  local ok, a, b = pcall(check, ...)
+  if ok then return true, a, b end
+  if type(a) ~= "table" then
+    handle:logErr("guard: " .. tostring(a))
+    a = {message = "the request could not be checked"}
+  end
+  refuse(handle, 400, a)
+  return false
+end
+
+local function encoded(handle)
+  local encoding = handle:headers():get("content-encoding")
+  if not encoding or encoding == "identity" then return false end
+  local why = {field = "Content-Encoding", expected = "gzip or none", got = excerpt(encoding, 1)}
+  refuse(handle, 415, why)
+  return true
+end
+
+local function check_inference(handle)
+  if encoded(handle) then return end
+  local body = handle:body(true)
+  local total = body:length()
+  local ok, length, header = attempt(handle, json_length, handle, total)
+  if ok then attempt(handle, check_request, body:getBytes(0, length), total, header) end
+end
+
+local function check_call(handle, infers)
+  if encoded(handle) then return end
+  local body = handle:body(true)
+  local headers = handle:headers()
+  local text = body:getBytes(0, body:length())
+  local ok, name, version = attempt(handle, called_model, text, headers:get("x-model"))
+  if not ok then return end
+  local pin = headers:get("x-model-version")
+  if version and not pin then
+    if infers then
+      local expected = "an empty version: the gateway chooses it (an operator may send the metadata x-model-version)"
+      return refuse(handle, 403, {field = "model_version", expected = expected, got = excerpt(version, 1)})
+    end
+    if not version:find("^%d+$") then
+      return refuse(handle, 400, {field = "version", expected = "a number", got = excerpt(version, 1)})
+    end
+    headers:replace("x-taxiway-version", version)
+  end
+  headers:replace("x-taxiway-model", name)
+  handle:clearRouteCache()
+end
+
+local CHECKS = {
+  ["infer"] = check_inference,
+  ["grpc-infer"] = function(handle) check_call(handle, true) end,
+  ["grpc-model"] = function(handle) check_call(handle, false) end,
+}
+
+function envoy_on_request(handle)
+  local check = CHECKS[handle:metadata():get("check")]
+  if not check then return end
+  -- The gateway lets a request pass when a script fails; this one must not.
+  local ok, why = pcall(check, handle)
+  if not ok then
+    handle:logErr("guard: " .. tostring(why))
+    refuse(handle, 500, {message = "the gateway could not check the request"})
+  end
+end
+
+-- Sentences with which the engine answers 500 although the request was wrong.
+local CALLERS_FAULT = {
+  "failed to parse the request JSON buffer",
+  "Unable to parse",
+  "attempt to access",
+  "unable to parse",
+  "Shape does not match",
+  "must be specified",
+  "unexpected",
+}
+
+local function callers_fault(message)
+  for _, sentence in ipairs(CALLERS_FAULT) do
+    if message:find(sentence, 1, true) then return true end
+  end
+  return false
+end
+
+-- The engine's sentence, as the inside of a JSON string.
+local function sentence_of(text)
+  local inside = text:match('^%s*{"error":%s*"(.*)"%s*}%s*$')
+  if inside and not text:find('[%c\128-\255]') and not inside:find('[^\\]"') then return inside end
+  text = text:sub(1, 2000)
+  if text == "" then return "the engine gave no reason" end
+  return escape(text)
+end
+
+local function normalise(handle, status)
+  local body = handle:body(true)
+  local headers = handle:headers()
+  local message = sentence_of(body:getBytes(0, body:length()))
+  if status == "500" and callers_fault(message) then
+    status = "400"
+    headers:replace(":status", status)
+  end
+  local id = escape(headers:get("x-request-id") or "")
+  local text = format('{"error":"%s","code":%s,"request_id":"%s"}', message, status, id)
+  body:setBytes(text)
+  headers:replace("content-type", "application/json")
+  headers:replace("content-length", tostring(#text))
+end
+
+-- What a route or a refusal means by its HTTP status, where the gateway's translation says something else:
+-- it makes 400 INTERNAL (13), 404 UNIMPLEMENTED (12) and what it does not know, 413 above all, UNKNOWN (2).
+local function correct_grpc(handle, headers, code)
+  local left = handle:streamInfo():dynamicMetadata():get(NAMESPACE)
+  local better = left and left["grpc_status"]
+  if not better and (code == "12" or code == "13") then better = handle:metadata():get("grpc_status") end
+  if not better and code == "2" then better = "8" end
+  if better then headers:replace("grpc-status", better) end
+end
+
+function envoy_on_response(handle)
+  local headers = handle:headers()
+  local from_engine = headers:get("x-model-revision")
+  if from_engine then
+    local status = headers:get(":status")
+    if byte(status, 1) >= 52 and headers:get("grpc-status") == nil then normalise(handle, status) end
+    return
+  end
+  local code = headers:get("grpc-status")
+  if code then correct_grpc(handle, headers, code) end
+end

@@ -1,0 +1,159 @@
+"""Runs a notebook's code cells top to bottom in this process, as Jupyter would, and records its models.
+
+Meant for a process of its own: it takes over `__main__`, the working folder's import path and IPython's singleton.
+Installing packages from within the notebook is not done (the environment is what is being proved); everything else
+that works in Jupyter works here.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from taxiway.core.errors import Refused
+from taxiway.notebook.read import Cell, Notebook
+from taxiway.notebook.record import HOOK, Call, Recorder, Rewriter, is_model_like
+from taxiway.notebook.source import tree
+
+_INSTALLERS: Final = ("pip ", "pip3 ", "conda ", "mamba ", "apt ", "apt-get ", "uv ", "python -m pip ")
+_ADVICE: Final = {
+    "ModuleNotFoundError": "install that library in the environment that runs taxiway, or put its file next to the notebook",
+    "FileNotFoundError": "put the file next to the notebook and name it by a relative path",
+    "NameError": "run the notebook top to bottom in a fresh kernel to see the same",
+    "EOFError": "a build has nobody to answer input(); write the value into the cell",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Binding:
+    """A model-like object under a name, as seen at the end of a cell."""
+
+    name: str
+    cell: int
+    thing: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What is left after a run: every binding of a model in the order of cells, and every recorded call."""
+
+    bindings: tuple[Binding, ...]
+    calls: tuple[Call, ...]
+
+
+class _Shell(InteractiveShell):  # type: ignore[misc]
+    """IPython without a terminal: no event loop, no history, no installing."""
+
+    def enable_gui(self, gui: str | None = None) -> None:
+        """`%matplotlib inline` asks for an event loop; there is none."""
+
+    def system(self, cmd: str) -> None:
+        if cmd.strip().startswith(_INSTALLERS):
+            print(f"not run while building: {cmd.strip()}", file=sys.stderr)  # noqa: T201
+            return
+        super().system(cmd)
+
+
+def run(notebook: Notebook, progress: Callable[[Cell], None]) -> Run:
+    """Run all cells; `progress` hears of each before it starts.
+
+    Raises Refused with cell, line and error of the first cell that fails.
+    """
+    recorder = Recorder()
+    shell = _shell(recorder)
+    failures: list[BaseException] = []
+    shell.events.register("post_run_cell", lambda result: _note(result, failures))
+    seen: dict[str, int] = {}
+    bindings: list[Binding] = []
+    for cell in notebook.cells:
+        progress(cell)
+        recorder.cell = cell.number
+        shell.run_cell(cell.source, store_history=True)
+        if failures:
+            raise _refused(notebook, cell, failures[0])
+        bindings += _new_bindings(shell.user_ns, cell.number, seen)
+    return Run(tuple(bindings), tuple(recorder.calls))
+
+
+def _shell(recorder: Recorder) -> Any:
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.colors = "nocolor"
+    shell = _Shell.instance(config=config)
+    for magic in ("pip", "conda", "mamba", "uv"):
+        shell.register_magic_function(lambda line: None, "line", magic)
+    shell.ast_transformers.append(Rewriter())
+    setattr(builtins, HOOK, recorder)
+    folder = os.getcwd()  # noqa: PTH109 - the text as Python itself would put it on the path
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return shell
+
+
+def _note(result: Any, failures: list[BaseException]) -> None:
+    error = result.error_before_exec or result.error_in_exec
+    # A cell inside a cell (`%%capture`) ends first: its error is the cause.
+    if error is not None:
+        failures.append(error)
+
+
+def _new_bindings(names: dict[str, Any], cell: int, seen: dict[str, int]) -> list[Binding]:
+    found = []
+    for name, thing in list(names.items()):
+        # `_`, `_12` and the like are IPython's memory of results, not names that a person gave.
+        if name.startswith("_") or isinstance(thing, type) or not is_candidate_like(thing):
+            continue
+        if seen.get(name) != id(thing):
+            seen[name] = id(thing)
+            found.append(Binding(name, cell, thing))
+    return found
+
+
+def is_candidate_like(thing: Any) -> bool:
+    """Estimators, ONNX sessions and ONNX models."""
+    return is_model_like(thing) or (type(thing).__name__ == "ModelProto" and hasattr(thing, "SerializeToString"))
+
+
+def _refused(notebook: Notebook, cell: Cell, error: BaseException) -> Refused:
+    line = _line(cell, error)
+    text = cell.source.splitlines()
+    source = text[line - 1].strip() if 0 < line <= len(text) else ""
+    name = type(error).__name__
+    said = (str(error).strip() or "no message").split("\n")[0][:300]
+    reasons = [f"{notebook.path.name}: cell {cell.number}, line {line}: {name}: {said}"]
+    if source:
+        reasons.append(f"    {source}")
+    advice = _later(notebook, cell, error) or _ADVICE.get(name)
+    if advice:
+        reasons.append(f"What to do: {advice}.")
+    return Refused(*reasons, code="cell-error")
+
+
+def _line(cell: Cell, error: BaseException) -> int:
+    if isinstance(error, SyntaxError) and error.lineno:
+        return error.lineno
+    trace, line = error.__traceback__, 1
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.startswith("<ipython-input-"):
+            return trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def _later(notebook: Notebook, cell: Cell, error: BaseException) -> str | None:
+    """Advice for a name that only a later cell defines."""
+    if not isinstance(error, NameError) or not error.name:
+        return None
+    for other in notebook.cells[cell.number :]:
+        for node in ast.walk(tree(other.source) or ast.Module([], [])):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == error.name:
+                return f"{error.name!r} is defined only later, in cell {other.number}; move that cell up"
+    return None

@@ -1,0 +1,50 @@
+import json
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taxiway.core.sample import Golden, Tensor
+
+EXPECTED = {"y": Tensor("FP32", (2, 1), (0.25, 0.75))}
+GOLDEN = Golden("row 1", {"X": Tensor("FP32", (2, 1), (1.0, 2.0))}, EXPECTED)
+
+
+def test_the_same_answer_is_right():
+    assert GOLDEN.differences(EXPECTED) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({}, "'y' is missing"),
+        ({"y": Tensor("FP64", (2, 1), (0.25, 0.75))}, "is FP64"),
+        ({"y": Tensor("FP32", (1, 2), (0.25, 0.75))}, r"\[1, 2\]"),
+        ({"y": Tensor("FP32", (2, 1), (0.25, 0.76))}, r"'y'\[1\] is 0.76"),
+        ({"y": Tensor("FP32", (2, 1), (0.25, math.nan))}, r"'y'\[1\] is nan"),
+    ],
+)
+def test_a_wrong_answer_is_told_with_its_place(answer, said):
+    (difference,) = GOLDEN.differences(answer)
+    assert re.search(said, difference)
+
+
+def test_nan_is_right_only_where_nan_is_expected():
+    golden = Golden("n", {}, {"y": Tensor("FP32", (1,), (math.nan,))})
+    assert golden.differences({"y": Tensor("FP32", (1,), (math.nan,))}) == []
+    assert golden.differences({"y": Tensor("FP32", (1,), (0.0,))})
+
+
+def test_a_shape_that_does_not_hold_the_data_is_refused():
+    with pytest.raises(ValueError, match="holds 6 values, not 2"):
+        Tensor("FP32", (2, 3), (1.0, 2.0))
+
+
+@given(st.lists(st.floats(width=32), max_size=8))
+def test_every_float_survives_json(values):
+    tensor = Tensor("FP32", (len(values),), tuple(values))
+    text = json.dumps(Golden("g", {"X": tensor}, {}).to_json(), allow_nan=False)
+    back = Golden.from_json(json.loads(text)).inputs["X"].data
+    assert all(a == b or (math.isnan(a) and math.isnan(b)) for a, b in zip(values, back, strict=True))
