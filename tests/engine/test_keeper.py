@@ -21,10 +21,12 @@ from kept import Keep, Kept, left
 from small_models import CONTRACTS, put, row
 
 from taxiway.catalog.pbtxt import config_pbtxt
+from taxiway.core.errors import Refused
 from taxiway.core.sample import Golden, Tensor
 from taxiway.engine import client, proc, server, status
 from taxiway.engine.client import EngineError
 from taxiway.engine.home import EngineHome
+from taxiway.engine.keeper import sweep
 
 pytestmark = pytest.mark.processes
 NOTHING: tuple[list[int], list[str]] = ([], [])
@@ -279,7 +281,7 @@ def test_a_second_keeper_of_the_same_revision_is_refused(keep: Keep) -> None:
     second = keep("risk").start()
     assert second.process
     assert second.process.wait(timeout=30) == 1
-    assert "another keeper serves risk@1" in second.said
+    assert f"Another keeper is at work on {second.spec.status_file}." in second.said
     assert first.status.run == run
     assert first.infer(ASK)
 
@@ -346,14 +348,38 @@ def test_a_request_that_kills_the_server_costs_moments(keep: Keep) -> None:
     before = kept.status
     body = b'{"inputs":[{"name":"X","shape":[1099511627776,20],"datatype":"FP32","data":[1]}]}'
     connection = http.client.HTTPConnection(kept.address, timeout=20)
+    connection.request("POST", "/v2/models/risk/infer", body)
     with pytest.raises((http.client.HTTPException, OSError)):
-        connection.request("POST", "/v2/models/risk/infer", body)
         connection.getresponse()
     connection.close()
     after = kept.replaced(before.run)
     assert after.reason
     assert "SIGABRT" in after.reason
     assert kept.infer(ASK)
+
+
+def test_what_a_killed_keeper_left_can_be_swept_away(keep: Keep) -> None:
+    kept = keep("risk").start().ready()
+    with pytest.raises(Refused, match="Another keeper is at work"):
+        sweep(kept.spec.status_file)
+    kept.kill()
+    assert left(kept.status.run) != NOTHING
+    sweep(kept.spec.status_file)
+    assert left(kept.status.run) == NOTHING
+    assert (kept.status.state, kept.status.pid) == ("stopped", None)
+
+
+def test_a_stop_that_comes_while_a_keeper_is_loading_ends_its_predecessors_server(keep: Keep) -> None:
+    kept = keep("risk").start().ready()
+    run = kept.status.run
+    for delay in (0.05, 0.1, 0.15):
+        kept.kill()
+        kept.start()
+        time.sleep(delay)  # the moment is the point: after Python's own start, before or after the keeper's
+        assert kept.stop() in (0, -signal.SIGTERM)
+        if left(run) == NOTHING:
+            return
+    raise AssertionError("the server outlived three stops")
 
 
 def test_a_status_written_by_hand_cannot_name_other_peoples_processes() -> None:

@@ -25,6 +25,7 @@ def contents(model: str, built: Built, *, timeout_ms: int = 10_000) -> Mapping[s
         f"repository/{model}/config.pbtxt": config.encode(),
         f"repository/{model}/{NUMBER}/model.onnx": _read(built.folder / "model.onnx"),
         "requirements.txt": _read(built.folder / "requirements.txt"),
+        "evidence/canary.json": digest.canonical(built.golden[0].to_json()),
         "service.json": digest.canonical({"timeout_ms": timeout_ms}),
     }
     return files | {f"evidence/{name}.json": _read(built.folder / f"{name}.json") for name in _EVIDENCE}

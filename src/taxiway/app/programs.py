@@ -26,17 +26,17 @@ def basic(platform: Platform) -> list[Program]:
 def engines(platform: Platform, state: State) -> list[Program]:
     """One keeper per live revision of every model."""
     return [
-        engine(platform, Revision(model.model, number))
+        engine(platform, Revision(model.model, number), model.revisions[number])
         for model in state.models.values()
-        for number in sorted(model.live())
+        for number in sorted(model.live() & model.revisions.keys())
     ]
 
 
-def engine(platform: Platform, revision: Revision) -> Program:
-    """The keeper of one revision's engine."""
+def engine(platform: Platform, revision: Revision, digest: str) -> Program:
+    """The keeper of one revision's engine; it refuses any other bytes than those of `digest`."""
     return Program(
         program_name(revision),
-        _own("engine", str(platform.places.state), str(revision)),
+        _own("engine", str(platform.places.state), str(revision), digest),
         platform.places.log / f"engine-{revision}.log",
         stop_s=20,
     )

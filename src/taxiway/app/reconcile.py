@@ -44,7 +44,8 @@ def tick(platform: Platform, log: Log) -> None:
 
 def _engines(platform: Platform, state: State, log: Log) -> None:
     wanted = programs.engines(platform, state)
-    for line in supervisord.sync(platform.supervisor, [*wanted, *_still_routed(platform, wanted)], programs.ENGINE):
+    routed = _still_routed(platform, state, wanted)
+    for line in supervisord.sync(platform.supervisor, [*wanted, *routed], programs.ENGINE):
         log(line)
     for name in supervisord.revive(platform.supervisor, now=time.time()):
         log(f"started {name} again")
@@ -54,10 +55,14 @@ def _engines(platform: Platform, state: State, log: Log) -> None:
             _forget(platform, revision)
 
 
-def _still_routed(platform: Platform, wanted: list[Program]) -> list[Program]:
+def _still_routed(platform: Platform, state: State, wanted: list[Program]) -> list[Program]:
     names = {p.name for p in wanted}
     routed = (Revision(model, number) for model, number in published_revisions(platform.places.gateway))
-    return [programs.engine(platform, r) for r in routed if programs.program_name(r) not in names]
+    return [
+        programs.engine(platform, r, state.models[r.model].revisions[r.number])
+        for r in routed
+        if programs.program_name(r) not in names and r.number in state.models[r.model].revisions
+    ]
 
 
 def _forget(platform: Platform, revision: Revision) -> None:

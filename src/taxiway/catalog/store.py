@@ -46,10 +46,6 @@ class Stored:
         """The Triton model repository of this revision alone."""
         return self.folder / "repository"
 
-    @property
-    def golden_file(self) -> Path:
-        return self.folder / "evidence" / "golden.json"
-
     def golden(self) -> list[Golden]:
         return [Golden.from_json(g) for g in self.evidence("golden")]
 

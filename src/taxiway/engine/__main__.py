@@ -1,11 +1,17 @@
 """`python -m taxiway.engine SPEC.json`: the keeper as a process, with nothing else of the product loaded."""
 
-import sys
-from pathlib import Path
+import signal
 
-from taxiway.core.errors import TaxiwayError
-from taxiway.engine.keeper import keep
-from taxiway.engine.spec import EngineSpec
+# First of all: a stop that comes while modules are still loading must wait for the keeper, which knows what
+# runs, instead of ending this process and leaving a server of its predecessor behind.
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+
+import sys  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+from taxiway.core.errors import TaxiwayError  # noqa: E402
+from taxiway.engine.keeper import keep  # noqa: E402
+from taxiway.engine.spec import EngineSpec  # noqa: E402
 
 
 def main(argv: list[str]) -> int:

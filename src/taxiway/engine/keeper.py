@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from taxiway.core.errors import Refused
@@ -34,18 +35,22 @@ _PATIENCE: Final = 2  # wrong golden answers in a row while coming up
 _GRACE_S: Final = 2.0  # beyond the server's own exit timeout
 
 
-def keep(spec: EngineSpec, *, log: Callable[[str], None]) -> int:
+def keep(
+    spec: EngineSpec, *, log: Callable[[str], None], before_start: Callable[[], None] | None = None
+) -> int:
     """Serve `spec` until SIGTERM or SIGINT; 0 then. For the main thread of a process.
+
+    `before_start` is called before every start of the server; what it raises keeps the server from starting.
 
     Raises `Refused` (also in the status file) when nothing can be started: no engine, no repository, a golden
     sample that cannot be read, another keeper at work.
     """
     spec.status_file.parent.mkdir(parents=True, exist_ok=True)
-    with _only_keeper(spec), stop_signals() as stop:
+    with _only_keeper(spec.status_file), stop_signals() as stop:
         before = status.read(spec.status_file)
         if before and (before.model, before.number) != (spec.model, spec.number):
             raise Refused(f"{spec.status_file} belongs to {before.model}@{before.number}, not to this revision")
-        keeper = _Keeper(spec, stop, log, before)
+        keeper = _Keeper(spec, stop, log, before, before_start)
         try:
             return keeper.run(before)
         except Refused as error:
@@ -53,21 +58,41 @@ def keep(spec: EngineSpec, *, log: Callable[[str], None]) -> int:
             raise
 
 
+def sweep(status_file: Path) -> None:
+    """End whatever a keeper that is gone has left running; for the last step of taking a revision down.
+
+    Raises `Refused` while a keeper is at work: stop that one.
+    """
+    with _only_keeper(status_file):
+        left = status.read(status_file)
+        if left:
+            server.clear(left.run, left.pid)
+            status.write(status_file, replace(left, state="stopped", since=time.time(), pid=None, stubs=()))
+
+
 @contextmanager
-def _only_keeper(spec: EngineSpec) -> Iterator[None]:
-    with spec.status_file.with_name(spec.status_file.name + ".lock").open("w") as lock:
+def _only_keeper(status_file: Path) -> Iterator[None]:
+    with status_file.with_name(status_file.name + ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Refused(f"another keeper serves {spec.model}@{spec.number} ({spec.status_file})") from None
+            raise Refused(f"Another keeper is at work on {status_file}.") from None
         yield
 
 
 class _Keeper:
-    def __init__(self, spec: EngineSpec, stop: Stop, log: Callable[[str], None], before: Status | None) -> None:
+    def __init__(
+        self,
+        spec: EngineSpec,
+        stop: Stop,
+        log: Callable[[str], None],
+        before: Status | None,
+        before_start: Callable[[], None] | None,
+    ) -> None:
         self.spec = spec
         self.stop = stop
         self.log = log
+        self.before_start = before_start
         self.engine: EngineHome | None = None
         self.failures = 0
         blank = Status(spec.model, spec.number, "starting", "", os.getpid(), time.time())
@@ -115,6 +140,8 @@ class _Keeper:
         version = self.spec.repository / self.spec.model / str(self.spec.number)
         if not version.is_dir():
             raise Refused(f"There is no {version}: the revision's files must be in place before its engine starts.")
+        if self.before_start:
+            self.before_start()
         # Located once, and only when needed: an upgrade of the engine is no reason to stop what runs.
         self.engine = self.engine or home.locate(self.spec.home)
         run = server.new_run()

@@ -47,6 +47,7 @@ def stop_signals() -> Iterator[Stop]:
         stop.wake()
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, before)  # see __main__.py
     try:
         yield stop
     finally:

@@ -26,6 +26,13 @@ def of_revision(model: str, number: int, protocol: str) -> str:
     return f"{model}@{number}-{protocol}"
 
 
+def revision_of(cluster: str) -> tuple[str, int] | None:
+    """(model, number) of a revision's cluster; None for any other cluster."""
+    model, at, rest = cluster.rpartition("@")
+    number = rest.partition("-")[0]
+    return (model, int(number)) if at and number.isdigit() else None
+
+
 def of_engines(protocol: str) -> str:
     """The name of the cluster that holds every engine with traffic."""
     return f"engines-{protocol}"

@@ -105,11 +105,13 @@ end
 
 -- The engine's sentence, as the inside of a JSON string.
 local function sentence_of(text)
-  local inside = text:match('^%s*{"error":%s*"(.*)"%s*}%s*$')
-  if inside and not text:find('[%c\128-\255]') and not inside:find('[^\\]"') then return inside end
-  text = text:sub(1, 2000)
+  local i = text:match('^%s*{%s*"error"%s*:%s*()"')
+  if i and not text:find("[\128-\255]") then
+    local ok, after = pcall(text_end, text, i)
+    if ok and text:find("^%s*}%s*$", after) then return sub(text, i + 1, after - 2) end
+  end
   if text == "" then return "the engine gave no reason" end
-  return escape(text)
+  return escape(text:sub(1, 2000))
 end
 
 local function normalise(handle, status)

@@ -38,8 +38,8 @@ local NAMES = "BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, F
 local function outside(s, i, after, t)
   local negative = byte(s, i) == 45
   local digits = sub(s, negative and i + 1 or i, after - 1)
-  local bound = negative and t.least or t.most
-  if not bound then return digits ~= "0" end
+  local bound = t.most
+  if negative then bound = t.least or "0" end
   return #digits > #bound or (#digits == #bound and digits > bound)
 end
 

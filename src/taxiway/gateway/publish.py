@@ -42,9 +42,10 @@ _REFUSALS: Final = r"(update_(rejected|failure)|listener_create_failure|config_f
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What is in force: file name -> version, and how long it took."""
+    """What is in force (file name -> version), which files had to change, and how long it took."""
 
     versions: Mapping[str, str]
+    changed: tuple[str, ...]
     seconds: float
 
 
@@ -61,10 +62,37 @@ def write_offline(desired: Desired, folder: Path) -> None:
         path.unlink()
 
 
+def in_force(desired: Desired, folder: Path, admin: Admin) -> bool:
+    """Whether Envoy says that it carries `desired`; clusters that are still to be removed do not matter."""
+    wanted = render.render(desired, folder)
+    stats = {n: s for n, s in _VERSION_STATS.items() if n != render.CLUSTERS}
+    stats |= {clusters.endpoints_file(name): _endpoint_stat(name) for name in _cluster_texts(wanted[render.CLUSTERS])}
+    try:
+        said = admin.version_texts()
+    except UNREACHABLE:
+        return False
+    return all(said.get(stat) == render.version_of(wanted[name]) for name, stat in stats.items() if name in wanted)
+
+
+def published_revisions(folder: Path) -> set[tuple[str, int]]:
+    """The (model, number) of every revision that the files in `folder` still have a cluster for."""
+    found = (clusters.revision_of(name) for name in _cluster_texts(_read(folder / render.CLUSTERS)))
+    return {revision for revision in found if revision is not None}
+
+
 def publish(
-    desired: Desired, folder: Path, admin: Path, *, deadline_s: float = 5.0, log: Path | None = None
+    desired: Desired,
+    folder: Path,
+    admin: Path,
+    *,
+    deadline_s: float = 5.0,
+    log: Path | None = None,
+    shrink: bool = True,
 ) -> Published:
     """Make the running gateway do what `desired` says; does nothing where it already does.
+
+    With `shrink`, clusters that are not wanted any more are removed if no request uses them at this moment;
+    those still in use are left to the next publication, so that nobody ever waits for a slow request.
 
     `deadline_s` bounds each step. `log` is Envoy's log, from which its reason for a refusal is read.
     Raises `NotAccepted` when Envoy is not answering (nothing is written) or refuses (what was in force before
@@ -74,10 +102,10 @@ def publish(
     wanted = render.render(desired, folder)
     work = _Work(folder, Admin(admin), deadline_s, log, desired)
     work.require_answer()
-    if work.leftovers() or any(_read(folder / n) != t for n, t in wanted.items() if n != render.ROUTES):
+    if work.leftovers() or work.changes_structure(wanted):
         validate(desired, folder)
     try:
-        work.run(wanted)
+        work.run(wanted, shrink=shrink)
     except NotAccepted:
         work.undo()
         raise
@@ -85,7 +113,8 @@ def publish(
         work.undo()
         raise NotAccepted(f"gateway: Envoy stopped answering at {admin} ({error}); the traffic is unchanged") from None
     work.settle()
-    return Published({n: render.version_of(t) for n, t in wanted.items()}, time.monotonic() - began)
+    versions = {n: render.version_of(t) for n, t in wanted.items()}
+    return Published(versions, tuple(work.changed), time.monotonic() - began)
 
 
 @dataclass(slots=True)
@@ -119,7 +148,14 @@ class _Work:
         """Last good texts that an interrupted publication left."""
         return sorted(self.folder.glob(".*.previous"))
 
-    def run(self, wanted: Mapping[str, str]) -> None:
+    def changes_structure(self, wanted: Mapping[str, str]) -> bool:
+        """Whether more than weights and addresses change: what Envoy has not yet seen in a form like this."""
+        old, new = _cluster_texts(_read(self.folder / render.CLUSTERS)), _cluster_texts(wanted[render.CLUSTERS])
+        if any(old.get(name) != cluster for name, cluster in new.items()):
+            return True
+        return any(_read(self.folder / name) != wanted[name] for name in (render.KEYS, render.LISTENERS))
+
+    def run(self, wanted: Mapping[str, str], *, shrink: bool) -> None:
         """All steps, in the order that loses no request."""
         old = _cluster_texts(_read(self.folder / render.CLUSTERS))
         new = _cluster_texts(wanted[render.CLUSTERS])
@@ -134,8 +170,7 @@ class _Work:
         self.await_warm(endpoints, wanted)
         self.replace(render.ROUTES, wanted[render.ROUTES], _VERSION_STATS[render.ROUTES])
         self.replace(render.LISTENERS, wanted[render.LISTENERS], _VERSION_STATS[render.LISTENERS])
-        if gone:
-            self.await_drained(gone)
+        if gone and shrink and self.drained(gone):
             self.replace(render.CLUSTERS, wanted[render.CLUSTERS], _VERSION_STATS[render.CLUSTERS])
 
     def replace(self, name: str, text: str, stat: str | None) -> None:
@@ -158,13 +193,13 @@ class _Work:
         if self.changed:
             self._await(self._warm, "the clusters' endpoints")
 
-    def await_drained(self, gone: list[str]) -> None:
-        """Wait until no request uses the clusters in `gone`; after the deadline Envoy lets the rest finish."""
-        until = time.monotonic() + self.deadline_s
-        quiet = 0
-        while quiet < _QUIET_POLLS and time.monotonic() < until:
-            quiet = quiet + 1 if sum(map(self.admin.active_requests, gone)) == 0 else 0
+    def drained(self, gone: list[str]) -> bool:
+        """Whether no request uses the clusters in `gone`, looked at a few times in a row."""
+        for _ in range(_QUIET_POLLS):
+            if any(map(self.admin.active_requests, gone)):
+                return False
             time.sleep(_POLL_DRAIN_S)
+        return True
 
     def undo(self) -> None:
         """Put the last good texts back: routes first, so that none names a cluster that is taken away."""

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -70,7 +71,10 @@ def static(desired: Desired, admin: Path) -> str:
 
 def route_configuration(desired: Desired) -> Json:
     """The route table as one RDS resource."""
-    models = sorted(desired.models, key=lambda m: m.model)
+    models = [
+        replace(m, backends=tuple(sorted(m.backends, key=lambda b: b.number)))
+        for m in sorted(desired.models, key=lambda m: m.model)
+    ]
     routes = [
         *rest.server_routes(desired),
         *rpc.server_routes(desired),

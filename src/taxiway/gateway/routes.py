@@ -57,20 +57,22 @@ def answer(status: int, text: str) -> Json:
 
 def forward(target: Json, timeout_ms: int) -> Json:
     """Send the request to `target` (of `to_one` or `to_split`), bounded in every way a caller could prolong it."""
-    longest = f"{_RECEIVE_S + timeout_ms / 1000:g}s"
+    timeout = f"{timeout_ms / 1000:g}s"
     return {
         "route": {
             **target,
-            "timeout": f"{timeout_ms / 1000:g}s",
             "idle_timeout": f"{_IDLE_S + timeout_ms / 1000:g}s",
             "max_stream_duration": {
-                "max_stream_duration": longest,
-                "grpc_timeout_header_max": f"{timeout_ms / 1000:g}s",
+                "max_stream_duration": f"{_RECEIVE_S + timeout_ms / 1000:g}s",
+                "grpc_timeout_header_max": timeout,
             },
             # Only what surely never reached the engine: an inference is not repeated behind a caller's back.
             "retry_policy": {
                 "retry_on": "connect-failure,refused-stream,reset-before-request",
                 "num_retries": 2,
+                # The engine's time, counted from the end of the request. The route's own `timeout` would
+                # have no effect: Envoy ignores it where `max_stream_duration` is given.
+                "per_try_timeout": timeout,
                 "retry_back_off": {"base_interval": "0.005s", "max_interval": "0.05s"},
             },
         }

@@ -84,7 +84,7 @@ def read_jwks(text: str) -> str:
     keys = value.get("keys") if isinstance(value, dict) else None
     if not isinstance(keys, list) or not keys:
         raise Refused('key set: expected {"keys": [...]} with at least one public key')
-    wrong = [f"key set: keys[{i}]: {text}" for i, key in enumerate(keys) if (text := _fault(key))]
+    wrong = [f"key set: keys[{i}]: {fault}" for i, key in enumerate(keys) if (fault := _fault(key))]
     if wrong:
         raise Refused(*wrong)
     return text
