@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from taxiway.core.split import TOTAL
 from taxiway.gateway import render, tokens
 from taxiway.gateway.desired import Address, Backend, Desired, Issuer, ModelTraffic
 from taxiway.gateway.envoy import Admin, command
@@ -118,8 +117,8 @@ class Gateway:
     def start(self) -> None:
         bootstrap = self.home / "bootstrap.json"
         bootstrap.write_text(render.bootstrap(self.folder, self.admin.path))
-        with (self.home / "stderr").open("ab") as err:
-            self.process = subprocess.Popen(command(bootstrap, log=self.home / "envoy.log"), stderr=err)
+        with (self.home / "envoy.log").open("ab") as log:
+            self.process = subprocess.Popen(command(bootstrap), stderr=log)
         wait_for(lambda: self.admin.ready() and listening(self.port))
 
     def stop(self) -> None:

@@ -64,7 +64,9 @@ ACCEPTED: dict[str, Any] = {
     "nested values": body(shape=[3, 1], data=[[1], [2], [3]]),
     "deeply nested": body(shape=[1, 1, 3], data=[[[1, 2, 3]]]),
     "data before its type": raw('{"inputs":[{"data":[1,2],"datatype":"INT8","shape":[2],"name":"X"}]}'),
-    "white space everywhere": raw(' {\n"inputs" :\t[ { "name" : "X" , "shape":[ 2 ],"datatype":"FP32","data":[ 1 , 2 ] } ] }\r\n'),
+    "white space everywhere": raw(
+        ' {\n"inputs" :\t[ { "name" : "X" , "shape":[ 2 ],"datatype":"FP32","data":[ 1 , 2 ] } ] }\r\n'
+    ),
     "no values": body(shape=[0, 3], data=[]),
     "no values, nested": body(shape=[2, 0], data=[[], []]),
     "scalar": body(shape=[], data=[1]),
@@ -97,7 +99,12 @@ def test_a_valid_request_reaches_the_engine_unchanged(risk: Gateway, line: Line,
 
 # what is sent -> field, expected, got
 REFUSED: dict[str, tuple[Any, str, str, str]] = {
-    "huge shape": (body(shape=[1099511627776, 20], data=[1]), "inputs[0].shape", "at most 2147483647 values", "1099511627776"),
+    "huge shape": (
+        body(shape=[1099511627776, 20], data=[1]),
+        "inputs[0].shape",
+        "at most 2147483647 values",
+        "1099511627776",
+    ),
     "huge product": (body(shape=[1000000000, 3], data=[1]), "inputs[0].shape", "at most", "3"),
     "overflowing product": (body(shape=[2**31 - 1] * 8, data=[1]), "inputs[0].shape", "at most", "2147483647"),
     "product of 2^64": (body(shape=[2**32, 2**32], data=[]), "inputs[0].shape", "at most", "4294967296"),
@@ -126,6 +133,7 @@ REFUSED: dict[str, tuple[Any, str, str, str]] = {
     "beyond single in digits": (data(f"[{'9' * 39}]"), "inputs[0].data[0]", "a finite FP32 number", "999"),
     "beyond double": (data("[-1e400]", "FP64"), "inputs[0].data[0]", "a finite FP64 number", "-1e400"),
     "beyond INT8": (typed("INT8", 1, 300), "inputs[0].data[1]", "an integer from -128 to 127", "300"),
+    "zero with an unreadable exponent": (data("[0e99999999999]"), "inputs[0].data[0]", "a finite", "0e99999999999"),
     "just beyond INT8": (typed("INT8", 128), "inputs[0].data[0]", "an integer from -128 to 127", "128"),
     "just below INT8": (typed("INT8", -129), "inputs[0].data[0]", "an integer from -128 to 127", "-129"),
     "beyond INT64": (typed("INT64", 2**63), "inputs[0].data[0]", "an integer", "9223372036854775808"),
@@ -147,7 +155,12 @@ REFUSED: dict[str, tuple[Any, str, str, str]] = {
     "inputs is an object": ({"inputs": {}}, "inputs", "an array of objects", ""),
     "inputs is empty": ({"inputs": []}, "inputs", "at least one input", "none"),
     "input is a number": ({"inputs": [1]}, "inputs[0]", "an object", "1"),
-    "second input": ({"inputs": [BODY["inputs"][0], {**BODY["inputs"][0], "data": [1]}]}, "inputs[1].data", "3 values", "1"),
+    "second input": (
+        {"inputs": [BODY["inputs"][0], {**BODY["inputs"][0], "data": [1]}]},
+        "inputs[1].data",
+        "3 values",
+        "1",
+    ),
     "outputs is an object": ({**BODY, "outputs": {}}, "outputs", "an array of objects", ""),
     "output without name": ({**BODY, "outputs": [{}]}, "outputs[0].name", "a string", "nothing"),
     "output is text": ({**BODY, "outputs": ["p"]}, "outputs[0]", "an object", '"p"'),
@@ -225,10 +238,17 @@ def test_a_mistake_is_answered_with_the_field_what_was_expected_and_what_came(
 # --- binary data behind the JSON ---
 
 
-def binary(tensors: list[tuple[str, list[int], bytes]], length: int | None = None, size: int | None = None) -> tuple[bytes, str]:
+def binary(
+    tensors: list[tuple[str, list[int], bytes]], length: int | None = None, size: int | None = None
+) -> tuple[bytes, str]:
     """A body with binary data, and the value of its length header."""
     inputs = [
-        {"name": "X", "shape": shape, "datatype": kind, "parameters": {"binary_data_size": len(b) if size is None else size}}
+        {
+            "name": "X",
+            "shape": shape,
+            "datatype": kind,
+            "parameters": {"binary_data_size": len(b) if size is None else size},
+        }
         for kind, shape, b in tensors
     ]
     head = json.dumps({"inputs": inputs}).encode()
@@ -245,7 +265,7 @@ FLOATS = struct.pack("<3f", 1, float("nan"), 3)
         [("FP16", [2], b"\0" * 4)],
         [("INT64", [0], b"")],
         [("BYTES", [2], b"\x01\0\0\0a\x02\0\0\0bc"), ("BOOL", [3], b"\1\0\1")],
-        [("FP64", [1], b"}]\"{\\\0\xff,")],
+        [("FP64", [1], b'}]"{\\\0\xff,')],
     ],
 )
 def test_binary_data_of_the_announced_size_reaches_the_engine(
@@ -349,12 +369,32 @@ def flatten(value: Any) -> list[Any]:
     return [leaf for one in value for leaf in flatten(one)] if isinstance(value, list) else [value]
 
 
-TOKENS = [b"[", b"]", b"{", b"}", b",", b":", b'"', b"1", b"-", b"0", b"e9", b".5", b"null", b"true", b"\\", b" ", b"\0"]
+TOKENS = [
+    b"[",
+    b"]",
+    b"{",
+    b"}",
+    b",",
+    b":",
+    b'"',
+    b"1",
+    b"-",
+    b"0",
+    b"e9",
+    b".5",
+    b"null",
+    b"true",
+    b"\\",
+    b" ",
+    b"\0",
+]
 
 
 @MANY
 @given(requests(), st.randoms(use_true_random=False))
-def test_whatever_passes_is_well_formed_and_counts_right(line: Line, request: dict[str, Any], rnd: random.Random) -> None:
+def test_whatever_passes_is_well_formed_and_counts_right(
+    line: Line, request: dict[str, Any], rnd: random.Random
+) -> None:
     sent = bytearray(json.dumps(request).encode())
     for _ in range(rnd.randint(1, 3)):
         at = rnd.randrange(len(sent))
@@ -368,7 +408,9 @@ def test_a_body_that_comes_in_chunks_is_judged_as_a_whole(line: Line) -> None:
     for sent, status in ((body(), 200), (body(data=[1]), 400)):
         text = json.dumps(sent).encode()
         headers = {"authorization": f"Bearer {line.token}"}
-        line.connection.request("POST", "/v2/models/risk/infer", iter([text[:20], text[20:]]), headers, encode_chunked=True)
+        line.connection.request(
+            "POST", "/v2/models/risk/infer", iter([text[:20], text[20:]]), headers, encode_chunked=True
+        )
         got = line.connection.getresponse()
         got.read()
         assert got.status == status
@@ -400,9 +442,10 @@ def test_a_body_that_is_not_the_gzip_it_claims_to_be_is_refused(line: Line) -> N
 # --- errors of the engine ---
 
 CALLERS_FAULT = [
-    "failed to parse the request JSON buffer: Missing a name for object member. at 1",
-    "Unable to parse 'inputs': attempt to access non-existing object member 'inputs'",
+    "failed to parse the request JSON buffer: The surrogate pair in string is invalid. at 22",
     "Unable to parse 'data': Shape does not match true shape of 'data' field",
+    "Unable to parse 'priority': attempt to access JSON non-unsigned-integer as unsigned-integer",
+    "Unable to set 'classification': attempt to access JSON non-unsigned-integer as unsigned-integer",
 ]
 
 
@@ -417,6 +460,7 @@ def test_what_the_engine_blames_on_the_request_leaves_as_400(line: Line, message
     ("status", "sent", "message"),
     [
         (500, '{"error":"Stub process \\"m_0\\" is not healthy."}', 'Stub process "m_0" is not healthy.'),
+        (500, '{"error":"model: Unable to parse its own file"}', "model: Unable to parse its own file"),
         (404, "", "the engine gave no reason"),
         (503, "plain text", "plain text"),
         (500, '{"error":"a","more":"b"}', None),

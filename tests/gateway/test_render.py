@@ -127,6 +127,7 @@ def named_clusters(value: object) -> list[str]:
         ([ModelTraffic("risk", (backend(1), backend(1)), {})], "risk@1 is given twice"),
         ([ModelTraffic("risk", (), {}), ModelTraffic("risk", (), {})], "'risk' is given twice"),
         ([ModelTraffic("risk", (), {}, timeout_ms=0)], "timeout_ms is 0"),
+        ([ModelTraffic("risk", (), {}, timeout_ms=3_600_001)], "timeout_ms is 3600001"),
     ],
 )
 def test_a_contradiction_is_refused_in_words(models: list[ModelTraffic], said: str) -> None:

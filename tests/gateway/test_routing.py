@@ -132,8 +132,14 @@ def test_an_unknown_model_is_named(risk: Gateway) -> None:
 
 
 def test_a_known_model_without_traffic_says_so(risk: Gateway) -> None:
-    for method, path in (("POST", "/v2/models/idle/infer"), ("GET", "/v2/models/idle"), ("GET", "/v2/models/idle/ready")):
-        assert "'idle' is known but no revision of it is given traffic" in one_shape(risk.ask(method, path), 503)["error"]
+    for method, path in (
+        ("POST", "/v2/models/idle/infer"),
+        ("GET", "/v2/models/idle"),
+        ("GET", "/v2/models/idle/ready"),
+    ):
+        assert (
+            "'idle' is known but no revision of it is given traffic" in one_shape(risk.ask(method, path), 503)["error"]
+        )
 
 
 def test_health_needs_no_token(risk: Gateway) -> None:
@@ -165,7 +171,9 @@ def test_the_split_is_kept_per_request(gateway: Gateway) -> None:
 # --- pins ---
 
 
-@pytest.mark.parametrize(("method", "path"), [("POST", INFER), ("GET", "/v2/models/risk"), ("GET", "/v2/models/risk/ready")])
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", INFER), ("GET", "/v2/models/risk"), ("GET", "/v2/models/risk/ready")]
+)
 def test_an_operator_reaches_any_ready_revision(risk: Gateway, method: str, path: str) -> None:
     for number in ("1", "2"):
         answer = risk.ask(method, path, headers={"x-model-version": number}, token=risk.operator())
@@ -216,7 +224,9 @@ def by_another_key() -> str:
 
 def signed_with_the_public_key(gateway: Gateway) -> str:
     public = json.loads(tokens.jwks(gateway.home / "keys"))["keys"][0]
-    pem = jwt.PyJWK(public).key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    pem = jwt.PyJWK(public).key.public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
     claims = {"iss": "https://callers", "aud": "models", "sub": "u1", "exp": int(time.time()) + 600}
     return jwt.encode(claims, base64.b64encode(pem), algorithm="HS256", headers={"kid": public["kid"]})
 
@@ -282,7 +292,15 @@ def test_identity_and_control_headers_cannot_be_forged(risk: Gateway) -> None:
     assert answer.headers["x-model-revision"] == "risk@1"
     seen = risk.received("risk@1")["headers"]
     assert (seen["x-user"], seen["x-app"]) == ("u1", "web")
-    gone = {"authorization", "x-role", "x-roles", "x-device", "x-taxiway-model", "x-taxiway-version", "x-model-revision"}
+    gone = {
+        "authorization",
+        "x-role",
+        "x-roles",
+        "x-device",
+        "x-taxiway-model",
+        "x-taxiway-version",
+        "x-model-revision",
+    }
     assert not (gone | {"cookie", "accept-encoding", "x-envoy-retry-on", "x-envoy-upstream-rq-timeout-ms"}) & set(seen)
     assert not [name for name in answer.headers if name.startswith("x-envoy")]
 
@@ -361,7 +379,12 @@ def test_escaped_slashes_and_zero_bytes_are_refused(risk: Gateway, path: bytes) 
 
 
 def test_another_spelling_of_a_path_meets_the_same_rules(risk: Gateway) -> None:
-    for path in ("//v2//models/risk/config", "/v2/./models/risk/config", "/v2/models/%72isk/config", "/v2/x/../logging"):
+    for path in (
+        "//v2//models/risk/config",
+        "/v2/./models/risk/config",
+        "/v2/models/%72isk/config",
+        "/v2/x/../logging",
+    ):
         one_shape(risk.ask("GET", path), 404)
 
 

@@ -92,7 +92,9 @@ OKP = ed25519.Ed25519PrivateKey.generate()
 
 def test_public_keys_of_every_kind_are_taken() -> None:
     text = key_set(
-        RSAAlgorithm.to_jwk(RSA.public_key()), ECAlgorithm.to_jwk(EC.public_key()), OKPAlgorithm.to_jwk(OKP.public_key())
+        RSAAlgorithm.to_jwk(RSA.public_key()),
+        ECAlgorithm.to_jwk(EC.public_key()),
+        OKPAlgorithm.to_jwk(OKP.public_key()),
     )
     assert tokens.read_jwks(text) == text
 

@@ -5,6 +5,8 @@
 inference requests came, `GET /last` what the last one was.
 """
 
+# ruff: noqa: N802  (the names of the calls are the protocol's)
+
 from __future__ import annotations
 
 import asyncio

@@ -29,9 +29,7 @@ def keep_revision(places: Places, revision: Revision, digest: str) -> int:
         log_file=places.log / f"triton-{revision}.log",
         canary=folder / "evidence" / "canary.json",
     )
-    return keep(
-        spec, before_start=lambda: prove(places, revision, digest), log=lambda line: print(line, flush=True)
-    )
+    return keep(spec, before_start=lambda: prove(places, revision, digest), log=lambda line: print(line, flush=True))
 
 
 def prove(places: Places, revision: Revision, digest: str) -> None:

@@ -24,6 +24,7 @@ from taxiway.gateway.desired import Desired
 UNREACHABLE = (OSError, http.client.HTTPException)
 
 _VALIDATE_S = 30
+_REFUSAL = re.compile(r"^.*(?:config update (?:rejected|failure): |error initializing configuration '[^']*': ?)", re.M)
 
 
 def binary() -> Path:
@@ -38,7 +39,10 @@ def binary() -> Path:
 
 
 def command(bootstrap: Path, *, concurrency: int = 2, log: Path | None = None) -> list[str]:
-    """The argument list that starts Envoy on the bootstrap file (standard error is its log unless `log` is given)."""
+    """The argument list that starts Envoy on the bootstrap file .
+
+    Its log goes to standard error at once, or to the file `log` with up to a second of delay.
+    """
     words = [str(binary()), "-c", str(bootstrap), "--reject-unknown-dynamic-fields"]
     # Several gateways on one machine must not meet in the shared memory that hot restarts use.
     words += ["--use-dynamic-base-id", "--file-flush-interval-msec", "1000", "--concurrency", str(concurrency)]
@@ -61,13 +65,14 @@ def validate(desired: Desired, folder: Path) -> None:
 
 def reason_of(log: str) -> str:
     """The sentence of a log in which Envoy says why it refused, without the message it quotes."""
-    rejected = re.findall(r"config update (?:rejected|failure): (.+)", log)
-    if rejected:
-        return str(rejected[-1]).strip()
-    critical = log.rfind("[critical]")
-    text = log[critical:] if critical >= 0 else log
-    tail = [line for line in text.strip().splitlines() if not line.startswith("[")] or text.strip().splitlines()
-    return re.sub(r"^\s*:?\s*", "", tail[-1])[:600] if tail else "no reason given"
+    records = [r.strip() for r in re.split(r"(?m)^(?=\[\d{4}-)", log) if r.strip()]
+    told = [r for r in records if _REFUSAL.search(r)] or records
+    if not told:
+        return "no reason given"
+    last = told[-1].splitlines()[-1]
+    sentence = _REFUSAL.sub("", last).removeprefix(": ")
+    # Nested messages are named from the outermost to the one that is wrong.
+    return sentence.split(" | caused by ")[-1][:600]
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,20 +85,18 @@ function envoy_on_request(handle)
   end
 end
 
--- Sentences with which the engine answers 500 although the request was wrong.
+-- How the engine's sentences begin when it answers 500 although the request was wrong. What a model says about
+-- its own failure begins otherwise.
 local CALLERS_FAULT = {
   "failed to parse the request JSON buffer",
-  "Unable to parse",
-  "attempt to access",
-  "unable to parse",
-  "Shape does not match",
-  "must be specified",
-  "unexpected",
+  "Unable to parse '",
+  "Unable to set '",
+  "attempt to access JSON",
 }
 
 local function callers_fault(message)
-  for _, sentence in ipairs(CALLERS_FAULT) do
-    if message:find(sentence, 1, true) then return true end
+  for _, beginning in ipairs(CALLERS_FAULT) do
+    if sub(message, 1, #beginning) == beginning then return true end
   end
   return false
 end

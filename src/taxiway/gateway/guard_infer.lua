@@ -52,7 +52,8 @@ local function number_of(s, i, c, t)
     if (digits > t.safe or (c == 45 and not t.least)) and outside(s, i, after, t) then return nil end
   elseif form == 2 or digits > t.safe then
     local value = tonumber(sub(s, i, after - 1))
-    if value >= t.bound or value <= -t.bound then return nil end
+    -- There is no value when the exponent is too long to be read at all.
+    if not value or value >= t.bound or value <= -t.bound then return nil end
   end
   return after
 end

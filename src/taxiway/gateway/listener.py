@@ -21,6 +21,7 @@ NAME: Final = "ingress"
 ROUTES: Final = "main"
 
 _FILTERS: Final = "type.googleapis.com/envoy.extensions.filters.http"
+_MANAGER: Final = "http_connection_manager.v3.HttpConnectionManager"
 _FORGEABLE: Final = (*auth.CLAIM_HEADERS, "x-roles", "x-device", "x-model-revision", "x-fallback")
 _FORGEABLE_PREFIXES: Final = ("x-envoy-", "x-taxiway-")
 # Read in this order: each part uses the names of those before it.
@@ -67,7 +68,7 @@ def _listener(desired: Desired, routes: Json, keys: Json) -> Json:
 
 def _manager(desired: Desired, routes: Json, keys: Json) -> Json:
     return {
-        "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "@type": f"type.googleapis.com/envoy.extensions.filters.network.{_MANAGER}",
         "stat_prefix": NAME,
         "codec_type": "AUTO",
         "server_name": "taxiway",

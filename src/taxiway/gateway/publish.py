@@ -167,7 +167,7 @@ class _Work:
         self.replace(render.KEYS, wanted[render.KEYS], _VERSION_STATS[render.KEYS])
         both = render.text_of([*new.values(), *[old[name] for name in gone]])
         self.replace(render.CLUSTERS, both if gone else wanted[render.CLUSTERS], _VERSION_STATS[render.CLUSTERS])
-        self.await_warm(endpoints, wanted)
+        self.await_warm()
         self.replace(render.ROUTES, wanted[render.ROUTES], _VERSION_STATS[render.ROUTES])
         self.replace(render.LISTENERS, wanted[render.LISTENERS], _VERSION_STATS[render.LISTENERS])
         if gone and shrink and self.drained(gone):
@@ -188,7 +188,7 @@ class _Work:
             self._await(lambda: self._in_force(stat) == version, f"{name} (version {version})")
             self.versions[stat] = version
 
-    def await_warm(self, endpoints: list[str], wanted: Mapping[str, str]) -> None:
+    def await_warm(self) -> None:
         """Wait until every cluster has its endpoints, so that a route may name it."""
         if self.changed:
             self._await(self._warm, "the clusters' endpoints")
@@ -253,7 +253,7 @@ class _Work:
             with self.log.open("rb") as file:
                 file.seek(self.log_from)
                 text = file.read().decode("utf-8", "replace")
-            if "update rejected" in text or "update failure" in text:
+            if "config update" in text:
                 return reason_of(text)
         try:
             validate(self.desired, self.folder)

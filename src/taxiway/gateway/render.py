@@ -27,6 +27,7 @@ KEYS: Final = "ecds-jwt.json"
 # Room for the chunk that is being received when the limit is noticed; the limit itself is exact.
 _SLACK_BYTES: Final = 64 * 1024
 _HISTOGRAM_MS: Final = (0.5, 1, 2, 3, 5, 7.5, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 750, 1e3, 2e3, 5e3, 1e4)
+_LONGEST_MS: Final = 3_600_000
 _LINE: Final = 110
 _DEEPEST: Final = 2 * 6  # the margin of a route
 _MAX_CONNECTIONS: Final = 4_000
@@ -138,8 +139,8 @@ def _contradictions(traffic: ModelTraffic) -> list[str]:
     ]
     if traffic.split and (sum(traffic.split.values()) != split.TOTAL or min(traffic.split.values()) < 1):
         wrong.append(f"{traffic.model}: weights {dict(traffic.split)} must be positive and add up to {split.TOTAL}")
-    if traffic.timeout_ms < 1:
-        wrong.append(f"{traffic.model}: timeout_ms is {traffic.timeout_ms}; it must be positive")
+    if not 1 <= traffic.timeout_ms <= _LONGEST_MS:
+        wrong.append(f"{traffic.model}: timeout_ms is {traffic.timeout_ms}; it must lie between 1 and {_LONGEST_MS}")
     return wrong
 
 

@@ -13,8 +13,8 @@ Json = dict[str, Any]
 # Where the guard leaves the parts of a refusal for the format below.
 NAMESPACE: Final = "taxiway.guard"
 
-_TOKEN: Final = "%LOCAL_REPLY_BODY%; send a valid token as 'Authorization: Bearer TOKEN'"
-_PIN: Final = "%LOCAL_REPLY_BODY%; only an operator's token may choose a revision"
+_BAD_TOKEN: Final = "%LOCAL_REPLY_BODY%; send a valid token as 'Authorization: Bearer TOKEN'"  # noqa: S105  (a sentence)
+_BAD_PIN: Final = "%LOCAL_REPLY_BODY%; only an operator's token may choose a revision"
 
 
 def local_replies(max_body_bytes: int) -> Json:
@@ -22,12 +22,12 @@ def local_replies(max_body_bytes: int) -> Json:
     too_large = f"the request body is larger than {max_body_bytes} bytes"
     return {
         "mappers": [
-            _mapper([_GRPC, _JWT, _PINNED], _text(_PIN), 401),
-            _mapper([_GRPC, _JWT], _text(_TOKEN), 401),
+            _mapper([_GRPC, _JWT, _PINNED], _text(_BAD_PIN), 401),
+            _mapper([_GRPC, _JWT], _text(_BAD_TOKEN), 401),
             _mapper([_GRPC, _status("EQ", 413)], _text(too_large)),
             _mapper([_GRPC, _status("GE", 400)], _text("%LOCAL_REPLY_BODY%")),
-            _mapper([_JWT, _PINNED], _json(_PIN), 401),
-            _mapper([_JWT], _json(_TOKEN), 401),
+            _mapper([_JWT, _PINNED], _json(_BAD_PIN), 401),
+            _mapper([_JWT], _json(_BAD_TOKEN), 401),
             _mapper([_status("EQ", 413)], _json(too_large)),
             _mapper([_status("GE", 400)], _json("%LOCAL_REPLY_BODY%")),
         ]

@@ -95,12 +95,8 @@ def _pin(traffic: ModelTraffic, method: str, path: str, number: int) -> Json:
 
 
 def _split(traffic: ModelTraffic, method: str, path: str) -> Json:
-    action = (
-        forward(to_split(traffic, clusters.HTTP), traffic.timeout_ms) if traffic.split else no_traffic(traffic)
-    )
-    return route(
-        traffic.model, _match(method, path), action, auth.CALLERS, traffic.model, **_guarded(method)
-    )
+    action = forward(to_split(traffic, clusters.HTTP), traffic.timeout_ms) if traffic.split else no_traffic(traffic)
+    return route(traffic.model, _match(method, path), action, auth.CALLERS, traffic.model, **_guarded(method))
 
 
 def _version(traffic: ModelTraffic, base: str, number: int) -> list[Json]:
@@ -114,9 +110,7 @@ def _version(traffic: ModelTraffic, base: str, number: int) -> list[Json]:
         route(
             f"{traffic.model}@{number}",
             _match(method, f"{base}/versions/{number}{tail}"),
-            forward(
-                {**pinned(traffic, number, clusters.HTTP), "prefix_rewrite": f"{base}{tail}"}, traffic.timeout_ms
-            ),
+            forward({**pinned(traffic, number, clusters.HTTP), "prefix_rewrite": f"{base}{tail}"}, traffic.timeout_ms),
             requirement,
             traffic.model,
             **_guarded(method),

@@ -20,8 +20,8 @@ PIN: Final = "x-model-version"
 GUARD: Final = "envoy.filters.http.lua"
 
 # A body that arrives too slowly is cut off after this, on top of the time the engine may take.
-_RECEIVE_S: Final = 30
-_IDLE_S: Final = 15
+_RECEIVE_MS: Final = 30_000
+_IDLE_MS: Final = 15_000
 
 
 def exact(name: str, value: str) -> Json:
@@ -57,13 +57,13 @@ def answer(status: int, text: str) -> Json:
 
 def forward(target: Json, timeout_ms: int) -> Json:
     """Send the request to `target` (of `to_one` or `to_split`), bounded in every way a caller could prolong it."""
-    timeout = f"{timeout_ms / 1000:g}s"
+    timeout = _seconds(timeout_ms)
     return {
         "route": {
             **target,
-            "idle_timeout": f"{_IDLE_S + timeout_ms / 1000:g}s",
+            "idle_timeout": _seconds(_IDLE_MS + timeout_ms),
             "max_stream_duration": {
-                "max_stream_duration": f"{_RECEIVE_S + timeout_ms / 1000:g}s",
+                "max_stream_duration": _seconds(_RECEIVE_MS + timeout_ms),
                 "grpc_timeout_header_max": timeout,
             },
             # Only what surely never reached the engine: an inference is not repeated behind a caller's back.
@@ -77,6 +77,11 @@ def forward(target: Json, timeout_ms: int) -> Json:
             },
         }
     }
+
+
+def _seconds(milliseconds: int) -> str:
+    """A duration as Envoy writes it."""
+    return f"{milliseconds // 1000}.{milliseconds % 1000:03}s"
 
 
 def stream(target: Json) -> Json:

@@ -21,7 +21,10 @@ HOOK: Final = "__taxiway_record__"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """One finished call: `given` and `came` are the notebook's own objects, `rows` and `result` copies of them."""
+    """One finished call: `given` and `came` are the notebook's own objects, `rows` and `result` copies of them.
+
+    For `session.run`, `rows` is `{"outputs": names or None, "feeds": {name: array}}` and `result` the list of arrays.
+    """
 
     cell: int
     owner: Any
@@ -77,8 +80,9 @@ def is_model_like(thing: Any) -> bool:
 
 
 def _first(method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if method == "run":  # session.run(outputs, feeds)
-        return args[1] if len(args) > 1 else kwargs.get("input_feed")
+    if method == "run":
+        named = dict(zip(("output_names", "input_feed"), args, strict=False)) | kwargs
+        return {"outputs": named.get("output_names"), "feeds": named.get("input_feed")}
     return args[0] if args else kwargs.get("X")
 
 

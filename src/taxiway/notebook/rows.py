@@ -35,7 +35,9 @@ def bad_columns(rows: Any) -> list[str]:
     """Names of the columns of a DataFrame that hold no numbers."""
     if not hasattr(rows, "dtypes") or not hasattr(rows, "columns"):
         return []
-    return [str(c) for c, dtype in zip(rows.columns, rows.dtypes, strict=True) if getattr(dtype, "kind", "O") not in "biuf"]
+    return [
+        str(c) for c, dtype in zip(rows.columns, rows.dtypes, strict=True) if getattr(dtype, "kind", "O") not in "biuf"
+    ]
 
 
 def columns(rows: Any) -> tuple[str, ...]:
