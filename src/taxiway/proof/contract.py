@@ -29,6 +29,7 @@ def contract(cases: Sequence[Case], columns: Mapping[str, tuple[str, ...]], dims
 
 def _field(name: str, values: list[Array], columns: tuple[str, ...], dims: tuple[int, ...] | None) -> Field:
     dims = dims or values[0].shape[1:]
+    longest = max((n for v in values for n in v.shape[1:]), default=0)
     spec = TensorSpec(name, protocol_dtype(values[0]), dims)
     numbers = values[0].dtype.kind in "biuf"
     flat = np.concatenate([v.ravel() for v in values]).astype(np.float64) if numbers else np.empty(0)
@@ -37,6 +38,6 @@ def _field(name: str, values: list[Array], columns: tuple[str, ...], dims: tuple
         spec=spec,
         columns=columns,
         finite=len(finite) == len(flat),
-        max_length=MAX_LENGTH if -1 in dims else None,
+        max_length=max(MAX_LENGTH, longest) if -1 in dims else None,
         observed=(float(finite.min()), float(finite.max())) if len(finite) else None,
     )

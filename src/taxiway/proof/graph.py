@@ -59,6 +59,12 @@ def _check(model: Any) -> None:
         )
 
 
+def least_runtime(data: bytes) -> str:
+    """The least ONNX Runtime version that `finish` marked a model with."""
+    marks = {p.key: p.value for p in onnx.load_model_from_string(data).metadata_props}
+    return marks[MIN_RUNTIME_KEY]
+
+
 def rename_outputs(model: Any, names: Mapping[str, str]) -> None:
     """Rename graph outputs in place; an inner tensor that already has such a name gives way."""
     graph = model.graph

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import onnxruntime
 
 from taxiway.core.errors import Refused
 from taxiway.proof.cases import Array, columns_of_rows
 
-Answer = Callable[[Mapping[str, Array]], dict[str, Array]]
 VERSION: str = onnxruntime.__version__
 
 
-def answer(model: bytes) -> Answer:
-    """A function from feeds to answers; [rows] answers come as [rows, 1]. Raises Refused if it does not load."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    try:
-        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the runtime's own errors share no public base class
-        raise Refused(f"ONNX Runtime {VERSION} does not load the model: {str(error)[:500]}", code="no-load") from error
-    names = [o.name for o in session.get_outputs()]
+class Served:
+    """A loaded model. Tensors that are [rows] in the graph (`scalars`) are taken and given as [rows, 1].
 
-    def run(feeds: Mapping[str, Array]) -> dict[str, Array]:
-        return {n: columns_of_rows(v) for n, v in zip(names, session.run(names, dict(feeds)), strict=True)}
+    Raises Refused when the runtime does not load it.
+    """
 
-    return run
+    def __init__(self, model: bytes) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        try:
+            self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # the runtime's own errors share no public base class
+            raise Refused(
+                f"ONNX Runtime {VERSION} does not load the model: {str(error)[:500]}", code="does-not-load"
+            ) from error
+        tensors = (*self._session.get_inputs(), *self._session.get_outputs())
+        self.scalars = frozenset(t.name for t in tensors if len(t.shape) == 1)
+        self._outputs = [o.name for o in self._session.get_outputs()]
+
+    def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """Answers by name for one batch."""
+        given = {n: v.reshape(len(v)) if n in self.scalars else v for n, v in feeds.items()}
+        answers = self._session.run(self._outputs, given)
+        return {n: columns_of_rows(v) for n, v in zip(self._outputs, answers, strict=True)}
