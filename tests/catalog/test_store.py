@@ -109,3 +109,30 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
     with pytest.raises(Refused, match="No space left"):
         admitted(tmp_path)
     assert [p.name for p in (tmp_path / "risk").iterdir()] == [".lock"]
+
+
+def test_the_same_bytes_again_put_an_altered_revision_right(tmp_path):
+    stored = admitted(tmp_path)
+    (stored.folder / "repository/risk/1/extra.py").write_text("import os")
+    again, new = store.admit(tmp_path, "risk", CONTENTS)
+    assert (again.revision, again.digest, new) == (stored.revision, stored.digest, False)
+    store.verify(store.load(tmp_path, stored.revision))
+    (kept,) = (tmp_path / "risk").glob(".altered-1-*")
+    assert (kept / "1/repository/risk/1/extra.py").exists()
+
+
+def test_a_revision_without_a_manifest_that_can_be_trusted_keeps_its_number(tmp_path):
+    stored = admitted(tmp_path)
+    manifest = stored.folder / store.MANIFEST
+    manifest.chmod(0o644)
+    manifest.write_text("{")
+    again, new = store.admit(tmp_path, "risk", CONTENTS)
+    assert (again.revision.number, new) == (2, True)
+
+
+def test_what_a_killed_writer_left_is_removed(tmp_path):
+    admitted(tmp_path)
+    (tmp_path / "risk/.new-abc").mkdir()
+    (tmp_path / "risk/.new-abc/half").write_text("half")
+    admitted(tmp_path)
+    assert sorted(p.name for p in (tmp_path / "risk").iterdir()) == [".lock", "1"]

@@ -112,7 +112,8 @@ def test_an_external_issuers_keys_can_be_used_instead(tmp_path, builds, engine_h
     public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
     jwks = tmp_path / "jwks.json"
     jwks.write_text(json.dumps({"keys": [{**public, "kid": "k1", "use": "sig", "alg": "RS256"}]}))
-    site = made(tmp_path / "state", builds, "--issuer", "https://id.example", "--audience", "models", "--jwks", str(jwks))
+    issuer = ("--issuer", "https://id.example", "--audience", "models", "--jwks", str(jwks))
+    site = made(tmp_path / "state", builds, *issuer)
     try:
         site.taxiway("ship", str(EXAMPLES / "risk/notebook.ipynb"))
         refused = site.taxiway("token", "--user", "u1", check=False)

@@ -8,7 +8,7 @@ from taxiway.core.errors import Refused
 from taxiway.entry import cli
 from taxiway.entry.cli.token import duration
 
-HEAVY = ("numpy", "sklearn", "onnx", "onnxruntime", "skl2onnx", "IPython", "sqlalchemy", "starlette", "uvicorn", "httpx")
+HEAVY = ("numpy", "sklearn", "onnx", "onnxruntime", "skl2onnx", "IPython", "sqlalchemy", "starlette", "uvicorn")
 
 
 def test_help_loads_nothing_heavy():
@@ -29,7 +29,9 @@ def test_wrong_words_end_with_2(words, capsys):
     assert "usage: taxiway" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [["status"], ["traffic", "risk", "1=100"], ["rollback", "risk"], ["history", "risk"]])
+@pytest.mark.parametrize(
+    "command", [["status"], ["traffic", "risk", "1=100"], ["rollback", "risk"], ["history", "risk"]]
+)
 def test_without_a_platform_the_answer_says_how_to_start_one(command, tmp_path, capsys):
     state = tmp_path / "none"
     assert cli.main([*command, "--state", str(state), "--json"]) == 1

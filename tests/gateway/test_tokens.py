@@ -48,7 +48,7 @@ def test_a_token_says_who_asks_and_verifies_with_the_published_key(keys: Path) -
 
 
 def test_only_the_owner_may_read_the_private_key_and_nothing_else_is_left(keys: Path) -> None:
-    assert [p.name for p in keys.iterdir()] == ["issuer.key"]
+    assert sorted(p.name for p in keys.iterdir()) == ["issuer.jwks.json", "issuer.key"]
     assert stat.S_IMODE((keys / "issuer.key").stat().st_mode) == 0o600
 
 

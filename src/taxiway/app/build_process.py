@@ -149,9 +149,7 @@ def _proved(candidate: Candidate, subject: _Subject) -> dict[str, Any]:
     }
 
 
-def _lineage(
-    notebook: Notebook, candidate: Candidate, subject: _Subject, pins: Mapping[str, str]
-) -> dict[str, Any]:
+def _lineage(notebook: Notebook, candidate: Candidate, subject: _Subject, pins: Mapping[str, str]) -> dict[str, Any]:
     return {
         "notebook": notebook.path.name,
         "notebook_digest": notebook.digest,

@@ -15,8 +15,9 @@ from typing import Final
 from taxiway.app import programs
 from taxiway.app.desired import traffic
 from taxiway.app.wire import Platform
-from taxiway.core.errors import TaxiwayError
+from taxiway.core.errors import Refused, TaxiwayError
 from taxiway.core.revision import Revision
+from taxiway.engine import keeper
 from taxiway.gateway.publish import published_revisions
 from taxiway.release.state import State
 from taxiway.runtime import supervisord
@@ -66,10 +67,11 @@ def _still_routed(platform: Platform, state: State, wanted: list[Program]) -> li
 
 
 def _forget(platform: Platform, revision: Revision) -> None:
-    # The keeper writes "stopped" as its last word; until then its file is its own.
-    status = platform.statuses().get(revision)
-    if status is not None and status.state in ("stopped", "failed"):
-        platform.places.engine_status(revision).unlink(missing_ok=True)
+    # A keeper that is still at work has the file locked: then the next tick tries again.
+    with contextlib.suppress(Refused):
+        file = platform.places.engine_status(revision)
+        keeper.sweep(file)
+        file.unlink(missing_ok=True)
 
 
 def _gateway(platform: Platform, log: Log) -> None:

@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from taxiway.app import issuers, programs, reconcile
 from taxiway.app import settings as configuration
 from taxiway.app.places import Places
 from taxiway.app.wire import Platform
 from taxiway.core.errors import Refused
+from taxiway.engine import keeper
 from taxiway.engine.home import default_home, locate
 from taxiway.gateway import tokens
 from taxiway.gateway.publish import write_offline
@@ -25,6 +26,8 @@ from taxiway.release.state import replay
 from taxiway.runtime import supervisord
 
 Progress = Callable[[str], None]
+
+_LOST_S: Final = 8.0  # an engine that has not even been started again for so long will not come back by itself
 
 
 def up(state: Path, flags: Mapping[str, Any], environment: Mapping[str, str], progress: Progress) -> Platform:
@@ -50,11 +53,17 @@ def down(platform: Platform, progress: Progress) -> bool:
     was = supervisord.is_up(platform.supervisor) or bool(supervisord.survivors(places.state))
     if was:
         progress("stopping gateway, controller and engines")
-        supervisord.stop(platform.supervisor, progress)
+        _end(platform, progress)
     places.gateway_admin.unlink(missing_ok=True)
     if places.sockets != places.run:
         shutil.rmtree(places.sockets, ignore_errors=True)
     return was
+
+
+def _end(platform: Platform, progress: Progress) -> None:
+    supervisord.stop(platform.supervisor, progress)
+    for file in platform.places.engines.glob("*.json"):
+        keeper.sweep(file)  # shared memory of an engine whose keeper did not live to clear it
 
 
 def _start(platform: Platform, progress: Progress) -> None:
@@ -62,7 +71,7 @@ def _start(platform: Platform, progress: Progress) -> None:
     left = supervisord.survivors(platform.places.state)
     if left:
         progress(f"ending {len(left)} processes that an earlier run left behind")
-        supervisord.stop(platform.supervisor, progress)
+        _end(platform, progress)
     settings = configuration.with_free_ports(platform.settings)
     for name, asked, got in (
         ("gateway", platform.settings.port, settings.port),
@@ -115,8 +124,10 @@ def _wait(platform: Platform, progress: Progress, patience_s: float = 120.0) -> 
         progress("waiting for the revisions that answer")
     end = time.monotonic() + patience_s
     while not (reconcile.is_settled(platform, state) and reconcile.carries(platform)):
-        if time.monotonic() > end:
-            failed = [f"{r}: {s.reason or s.state}" for r, s in platform.statuses().items() if s.state != "ready"]
+        lagging = {r: s for r, s in platform.statuses().items() if s.state != "ready"}
+        lost = lagging and all(s.state == "failed" and time.time() - s.since > _LOST_S for s in lagging.values())
+        if lost or time.monotonic() > end:
+            failed = [f"{r}: {s.reason or s.state}" for r, s in lagging.items()]
             raise Refused("the platform runs, but not every revision is ready", *failed, "see: taxiway status")
         time.sleep(0.1)
 

@@ -7,6 +7,7 @@ but that nobody proved is as bad as a changed one (Triton runs executables it fi
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -27,6 +28,7 @@ from taxiway.core.revision import Revision
 from taxiway.core.sample import Golden
 
 MANIFEST = "manifest.json"
+_ASIDE = ".new-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +62,20 @@ class Stored:
 def admit(root: Path, model: str, contents: Mapping[str, bytes]) -> tuple[Stored, bool]:
     """Store `contents` (logical path -> bytes) as the next revision of `model`.
 
-    Returns the stored revision and whether it is new: the same bytes are the same revision.
+    Returns the stored revision and whether it is new: the same bytes are the same revision. One whose files were
+    altered since is put right, as these are the bytes that it is known by; the altered ones are kept beside it.
     """
     manifest = Manifest.of(model, contents)
     with _locked(root / model):
+        _sweep(root / model)
         for number in numbers(root, model):
-            stored = load(root, Revision(model, number))
-            if stored.digest == manifest.digest:
-                return stored, False
+            known = _known(root, Revision(model, number))
+            if known is None or known.digest != manifest.digest:
+                continue
+            if _is_altered(known):
+                known.folder.rename(_beside(known.folder))
+                _write(known.folder, manifest, number, contents)
+            return known, False
         number = max(numbers(root, model), default=0) + 1
         folder = root / model / str(number)
         _write(folder, manifest, number, contents)
@@ -116,8 +124,33 @@ def models(root: Path) -> list[str]:
     return sorted(p.name for p in root.iterdir() if numbers(root, p.name)) if root.is_dir() else []
 
 
+def _known(root: Path, revision: Revision) -> Stored | None:
+    """A revision, or None when not even its manifest can be trusted: then its number is taken and no more."""
+    with contextlib.suppress(Altered):
+        return load(root, revision)
+    return None
+
+
+def _is_altered(stored: Stored) -> bool:
+    try:
+        verify(stored)
+    except Altered:
+        return True
+    return False
+
+
+def _beside(folder: Path) -> Path:
+    return Path(tempfile.mkdtemp(prefix=f".altered-{folder.name}-", dir=folder.parent)) / folder.name
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what writers left that did not live to finish; only they, not their files, are ever waited for."""
+    for left in folder.glob(f"{_ASIDE}*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
 def _write(folder: Path, manifest: Manifest, number: int, contents: Mapping[str, bytes]) -> None:
-    aside = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
+    aside = Path(tempfile.mkdtemp(prefix=_ASIDE, dir=folder.parent))
     try:
         for path, data in contents.items():
             _write_file(aside / physical(path, number), data)

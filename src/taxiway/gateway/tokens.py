@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generat
 from taxiway.core.errors import Refused, Usage
 
 _PRIVATE: Final = "issuer.key"
+_KEY_SET: Final = "issuer.jwks.json"
 _BITS: Final = 2048
 _LONGEST_S: Final = 366 * 24 * 3600
 
@@ -27,26 +28,27 @@ _PRIVATE_MEMBERS: Final = ("d", "p", "q", "dp", "dq", "qi", "oth", "k")
 
 
 def make_keys(folder: Path) -> None:
-    """Make the issuer's key in `folder` unless there is one. The file is readable by its owner alone."""
-    path = folder / _PRIVATE
-    if path.exists():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    text = generate_private_key(public_exponent=65537, key_size=_BITS).private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    aside = folder / f".{_PRIVATE}.{os.getpid()}"
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(text)
-        os.fsync(descriptor)
-    aside.rename(path)
+    """Make the issuer's key in `folder` unless there is one, and write its public half as a key set beside it.
+
+    The key is readable by its owner alone.
+    """
+    if not (folder / _PRIVATE).exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        text = generate_private_key(public_exponent=65537, key_size=_BITS).private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        _write(folder / _PRIVATE, text, 0o600)
+    key = _private_key(folder)
+    public = {"keys": [{**_public(key), "use": "sig", "alg": "RS256", "kid": _kid(key)}]}
+    _write(folder / _KEY_SET, json.dumps(public, sort_keys=True).encode(), 0o644)
 
 
 def jwks(folder: Path) -> str:
-    """The issuer's public key as the text of a key set. Raises `Refused` when there is no key."""
-    key = _private_key(folder)
-    return json.dumps({"keys": [{**_public(key), "use": "sig", "alg": "RS256", "kid": _kid(key)}]}, sort_keys=True)
+    """The issuer's public key as the text of a key set. Raises `Refused` when there is none."""
+    try:
+        return (folder / _KEY_SET).read_text()
+    except FileNotFoundError:
+        raise Refused(f"token: there is no key set at {folder / _KEY_SET}; it is made by 'taxiway up'") from None
 
 
 def issue(
@@ -88,6 +90,16 @@ def read_jwks(text: str) -> str:
     if wrong:
         raise Refused(*wrong)
     return text
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside.unlink(missing_ok=True)
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        os.fsync(descriptor)
+    aside.rename(path)
 
 
 def _fault(key: Any) -> str:

@@ -57,7 +57,7 @@ class _Shell(InteractiveShell):  # type: ignore[misc]
 
     def system(self, cmd: str) -> None:
         if cmd.strip().startswith(_INSTALLERS):
-            print(f"not run while building: {cmd.strip()}", file=sys.stderr)  # noqa: T201
+            print(f"not run while building: {cmd.strip()}", file=sys.stderr)
             return
         super().system(cmd)
 

@@ -59,5 +59,7 @@ def protocol_dtype(values: Array) -> str:
 
 
 def tensor(values: Array) -> Tensor:
-    """`values` as a sample tensor."""
-    return Tensor(protocol_dtype(values), values.shape, tuple(values.ravel().tolist()))
+    """`values` as a sample tensor; float32 in the fewest digits that mean the same float32 (0.1, not 0.10000000149)."""
+    flat = values.ravel()
+    data = [float(str(v)) for v in flat] if values.dtype == np.float32 else flat.tolist()
+    return Tensor(protocol_dtype(values), values.shape, tuple(data))
