@@ -28,9 +28,8 @@ def _is_elsewhere(line):
 
 
 def documents():
-    return sorted(str(p.relative_to(ROOT)) for p in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))) + [
-        "examples/README.md"
-    ]
+    found = (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "examples/README.md")
+    return sorted(str(p.relative_to(ROOT)) for p in found)
 
 
 @pytest.fixture

@@ -331,3 +331,10 @@ def test_the_access_log_can_be_moved_away(gateway: Gateway) -> None:
 
 def test_an_admin_socket_without_envoy_is_not_ready(tmp_path: Path) -> None:
     assert not Admin(tmp_path / "none.sock").ready()
+
+
+def test_a_folder_with_a_path_too_long_for_a_socket_can_be_validated_in(tmp_path: Path, gateway: Gateway) -> None:
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    validate(gateway.want(gateway.model("risk", {1: TOTAL})), folder)
+    assert list(folder.iterdir()) == []

@@ -27,6 +27,7 @@ from taxiway.core.revision import Revision, model_name
 from taxiway.core.sample import Golden
 from taxiway.engine.client import EngineError, infer
 from taxiway.gateway.publish import published_revisions
+from taxiway.notebook import read
 from taxiway.release.entries import ADMIT, RETIRE
 from taxiway.runtime.supervisord import is_up, until
 
@@ -65,6 +66,33 @@ def name_for(notebook: Path, given: str | None) -> str:
     return model_name(re.sub(r"[^a-z0-9_-]+", "-", stem).strip("-_") or "model")
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One step: what it does, and a remark about this very run (empty when there is nothing to say)."""
+
+    name: str
+    does: str
+    remark: str = ""
+
+
+def plan(platform: Platform, notebook: Path, *, name: str | None, model: str | None) -> tuple[str, list[Planned]]:
+    """The model's name and what `ship` would do; touches nothing. Raises `Refused` as reading the notebook does."""
+    named = name_for(notebook, name)
+    cells = len(read.read(notebook).cells)
+    built = building.is_built(notebook, model=model, into=platform.places.work)
+    running = is_up(platform.supervisor)
+    try:
+        first = named not in platform.state().models
+    except Refused:  # no platform yet
+        first = True
+    remarks = {
+        "build": "kept from before: notebook, data and libraries are the same" if built else f"{cells} cells",
+        "start": "" if running else "the platform is not running: taxiway up",
+        "traffic": "this would be the first revision" if first else f"{named} has revisions: held at 0 %",
+    }
+    return named, [Planned(step, does, remarks.get(step, "")) for step, does in STEPS]
+
+
 def ship(platform: Platform, notebook: Path, *, name: str | None, model: str | None, progress: Progress) -> Shipped:
     """Bring `notebook` to a proved revision behind the gateway; raises `Refused` with the reasons."""
     named = name_for(notebook, name)
@@ -74,18 +102,18 @@ def ship(platform: Platform, notebook: Path, *, name: str | None, model: str | N
         )
     steps = _Steps(progress)
     steps.begin("build")
-    built = building.build(notebook, model=model, into=platform.places.work, progress=progress)
+    built = building.build(notebook, model=model, into=platform.places.work, progress=steps.say)
     steps.begin("admit")
     stored, new = store.admit(platform.places.catalog, named, contents(named, built))
     _admit(platform, stored)
-    progress(f"{stored.revision} {short(stored.digest)}{'' if new else ' (stored already: nothing has changed)'}")
+    steps.say(f"{stored.revision} {short(stored.digest)}{'' if new else ' (stored already: nothing has changed)'}")
     try:
         samples = _prove(platform, stored, steps)
     except Refused:
         _put_away(platform, stored.revision)
         raise
     steps.begin("traffic")
-    _give_first_traffic(platform, stored.revision, progress)
+    _give_first_traffic(platform, stored.revision, steps.say)
     state = platform.state().model(named)
     return Shipped(
         revision=stored.revision,
@@ -104,7 +132,12 @@ class _Steps:
         self._names = [name for name, _ in STEPS]
 
     def begin(self, name: str) -> None:
+        """Say that a step begins."""
         self._progress(f"[{self._names.index(name) + 1}/{len(STEPS)}] {dict(STEPS)[name]}")
+
+    def say(self, line: str) -> None:
+        """Say something about the step that goes on."""
+        self._progress(f"      {line}")
 
 
 def _admit(platform: Platform, stored: Stored) -> None:
@@ -122,7 +155,7 @@ def _prove(platform: Platform, stored: Stored, steps: _Steps) -> int:
     revision = stored.revision
     golden = stored.golden()
     steps.begin("start")
-    wait_ready(platform, revision, steps._progress)
+    wait_ready(platform, revision, steps.say)
     steps.begin("prove")
     status = platform.statuses()[revision]
     assert status.ports is not None

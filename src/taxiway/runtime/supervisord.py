@@ -179,6 +179,8 @@ def stop(supervisor: Supervisor, progress: Callable[[str], None], *, deadline_s:
     """Stop everything: through supervisord if it answers, then whatever still carries the marker."""
     if is_up(supervisor):
         with _calls(supervisor) as calls:
+            # All at once: shutdown() alone would stop one after the other, and an engine waits for its callers.
+            calls.stopAllProcesses(False)
             calls.shutdown()
         until(lambda: not survivors(supervisor.state), deadline_s)
     left = survivors(supervisor.state)

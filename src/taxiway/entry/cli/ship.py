@@ -42,15 +42,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace) -> int:
-    name = ship.name_for(args.path, args.name)
+    name, steps = ship.plan(platform(args), args.path, name=args.name, model=args.model)
     if args.json:
-        print_json(
-            {"model": name, "notebook": str(args.path), "steps": [{"step": s, "does": t} for s, t in ship.STEPS]}
-        )
+        found = [{"step": s.name, "does": s.does, "remark": s.remark} for s in steps]
+        print_json({"model": name, "notebook": str(args.path), "steps": found})
         return 0
     print(f"ship {args.path} as model {name!r}:")
-    for number, (step, text) in enumerate(ship.STEPS, 1):
-        print(f"  {number}. {step:8} {text}")
+    for number, step in enumerate(steps, 1):
+        print(f"  {number}. {step.name:8} {step.does}{f' ({step.remark})' if step.remark else ''}")
     return 0
 
 
