@@ -9,6 +9,7 @@ import math
 import re
 import socket
 import time
+from pathlib import Path
 from typing import Any
 
 import jwt
@@ -262,6 +263,14 @@ def test_a_bad_token_gets_401_before_the_engine_is_touched(risk: Gateway, path: 
         told = one_shape(risk.ask(path=path, token=token), 401)
         assert "token" in told["error"], name
     assert risk.served("risk@1") + risk.served("risk@2") == before
+
+
+def test_a_token_in_the_query_counts_for_nothing_and_is_not_logged(risk: Gateway) -> None:
+    secret = risk.token()
+    refused = risk.ask(path=f"{INFER}?access_token={secret}", token=None, headers={"x-request-id": "in-the-query"})
+    one_shape(refused, 401)
+    wait_for(lambda: any(line["request_id"] == "in-the-query" for line in risk.log()))
+    assert secret not in Path(risk.desired.access_log).read_text()
 
 
 def test_an_operators_token_serves_for_ordinary_requests_too(risk: Gateway) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from taxiway.app.wire import Platform
@@ -16,7 +17,9 @@ ENGINE = "engine-"
 def basic(platform: Platform) -> list[Program]:
     """What runs whatever was shipped."""
     places = platform.places
-    gateway = envoy.command(places.gateway / "bootstrap.json")
+    # Engines work on the same cores; on two of them a second gateway thread costs more than it gives.
+    workers = max(1, len(os.sched_getaffinity(0)) // 2)
+    gateway = envoy.command(places.gateway / "bootstrap.json", concurrency=workers)
     return [
         Program("gateway", tuple(gateway), places.log / "gateway.log"),
         Program("controller", _own("controller", str(places.state)), places.log / "controller.log"),

@@ -2,8 +2,8 @@
 
 `latency_us` runs from the first byte of the request to the last of the answer, `upstream_us` from the first
 byte sent to the engine to the first received from it, both in microseconds; `duration_ms` is the latency in
-whole milliseconds and is always there. A value that does not exist for a request (a revision when none was
-reached, the latency of an answer without a body) is null.
+whole milliseconds and is always there. `path` is without its query. A value that does not exist for a request
+(a revision when none was reached, the latency of an answer without a body) is null.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FIELDS: Final = {
     "refused_field": "%DYNAMIC_METADATA(taxiway.guard:field)%",
     "protocol": "%PROTOCOL%",
     "method": "%REQ(:METHOD)%",
-    "path": "%REQ(:PATH)%",
+    "path": "%PATH(NQ)%",
     "bytes_in": "%BYTES_RECEIVED%",
     "bytes_out": "%BYTES_SENT%",
     "attempts": "%UPSTREAM_REQUEST_ATTEMPT_COUNT%",

@@ -96,18 +96,42 @@ local function count(s, i, t, where)
   end
 end
 
+-- The names of an input's parts, made once: most requests have few inputs, and none of these names is shown.
+local PLACES = {}
+
+local function place(index)
+  local found = PLACES[index]
+  if found then return found end
+  local where = format("inputs[%d]", index)
+  found = {whole = where}
+  for _, part in ipairs({"name", "datatype", "shape", "data", "parameters"}) do found[part] = where .. "." .. part end
+  if index < MAX_RANK then PLACES[index] = found end
+  return found
+end
+
 local function text_at(s, i, where)
   if byte(s, i) ~= 34 then fault(where, "a string", excerpt(s, i)) end
   local after, escaped = text_end(s, i)
   return sub(s, i + 1, after - 2), after, escaped
 end
 
-local function integer_at(s, i, where)
+-- The number at `i`; `index` when it is an element of `where`.
+local function integer_at(s, i, where, index)
   local c = byte(s, i)
-  if not (c and c >= 48 and c <= 57) then fault(where, "a non-negative integer", excerpt(s, i)) end
-  local after, digits, form = number_end(s, i)
-  if form ~= 0 or digits > 15 then fault(where, "a non-negative integer below 10^15", excerpt(s, i)) end
-  return tonumber(sub(s, i, after - 1)), after
+  local from, value = i, 0
+  while c and c >= 48 and c <= 57 do
+    value = value * 10 + (c - 48)
+    i = i + 1
+    c = byte(s, i)
+  end
+  local digits = i - from
+  -- JSON has no leading zeros: the number ends there, and what follows is no comma.
+  if digits > 1 and byte(s, from) == 48 then return 0, from + 1 end
+  if digits == 0 or digits > 15 or c == 46 or c == 101 or c == 69 then
+    local wanted = digits == 0 and "a non-negative integer" or "a non-negative integer below 10^15"
+    fault(index and format("%s[%d]", where, index) or where, wanted, excerpt(s, from))
+  end
+  return value, i
 end
 
 -- The number of values that the shape at `i` holds. A product that passes MAX_ELEMENTS on the way is refused
@@ -115,18 +139,24 @@ end
 local function shape_at(s, i, where)
   if byte(s, i) ~= 91 then fault(where, "an array of non-negative integers", excerpt(s, i)) end
   local product, reach, rank = 1, 1, 0
-  local after = elements(s, i, function(index, j)
-    local dim, next = integer_at(s, j, format("%s[%d]", where, index))
+  local c
+  i, c = space(s, i + 1)
+  if c == 93 then return product, i + 1 end
+  while true do
+    local dim
+    dim, i = integer_at(s, i, where, rank)
     product = product * dim
-    reach = reach * math.max(dim, 1)
-    rank = index + 1
+    if dim > 1 then reach = reach * dim end
+    rank = rank + 1
     if reach > MAX_ELEMENTS then
       fault(where, format("at most %d values", MAX_ELEMENTS), format("a dimension of %.0f", dim))
     end
     if rank > MAX_RANK then fault(where, format("at most %d dimensions", MAX_RANK), "more") end
-    return next
-  end)
-  return product, after
+    i, c = space(s, i)
+    if c == 93 then return product, i + 1 end
+    if c ~= 44 then malformed(s, i, "',' or ']'") end
+    i = space(s, i + 1)
+  end
 end
 
 local function type_at(s, i, where)
@@ -151,15 +181,15 @@ end
 
 -- Values in the JSON itself: as many as the shape says.
 local function check_values(input, where)
-  if input.binary then fault(where .. ".data", "either data or parameters.binary_data_size", "both") end
+  if input.binary then fault(where, "either data or parameters.binary_data_size", "both") end
   if input.values ~= input.product then
-    fault(where .. ".data", format("%.0f values, as shape says", input.product), format("%d", input.values))
+    fault(where, format("%.0f values, as shape says", input.product), format("%d", input.values))
   end
 end
 
 -- Values behind the JSON: as many bytes as the shape says; of strings at least their lengths.
 local function check_binary(input, where)
-  local field = where .. ".parameters.binary_data_size"
+  local field = where .. ".binary_data_size"
   local t = input.type
   local needed = input.product * (t.text and 4 or t.bytes)
   if input.binary ~= needed and not (t.text and input.binary > needed) then
@@ -169,24 +199,25 @@ local function check_binary(input, where)
 end
 
 -- One input at `i`: the position after it and its count of binary bytes.
-local function input_at(s, i, where)
-  if byte(s, i) ~= 123 then fault(where, "an object", excerpt(s, i)) end
-  local input = {}
-  local after = members(s, i, where, function(key, j)
+local function input_at(s, i, index)
+  local where = place(index)
+  if byte(s, i) ~= 123 then fault(where.whole, "an object", excerpt(s, i)) end
+  local input = {name = false, type = false, product = false, data = false, values = false, binary = false}
+  local after = members(s, i, where.whole, function(key, j)
     local next
     if key == "name" then
-      input.name, next = text_at(s, j, where .. ".name")
+      input.name, next = text_at(s, j, where.name)
     elseif key == "datatype" then
-      input.type, next = type_at(s, j, where .. ".datatype")
+      input.type, next = type_at(s, j, where.datatype)
     elseif key == "shape" then
-      input.product, next = shape_at(s, j, where .. ".shape")
+      input.product, next = shape_at(s, j, where.shape)
     elseif key == "parameters" then
-      next = parameters_at(s, j, where .. ".parameters", input)
+      next = parameters_at(s, j, where.parameters, input)
     elseif key == "data" then
-      if byte(s, j) ~= 91 then fault(where .. ".data", "an array", excerpt(s, j)) end
+      if byte(s, j) ~= 91 then fault(where.data, "an array", excerpt(s, j)) end
       input.data = j
       if input.type and input.type.values then
-        input.values, next = count(s, j, input.type, where .. ".data")
+        input.values, next = count(s, j, input.type, where.data)
       else
         next = value_end(s, j, 0)
       end
@@ -195,17 +226,17 @@ local function input_at(s, i, where)
     end
     return next
   end)
-  if not input.name then fault(where .. ".name", "a string", "nothing") end
-  if not input.type then fault(where .. ".datatype", NAMES, "nothing") end
-  if not input.product then fault(where .. ".shape", "an array of non-negative integers", "nothing") end
+  if not input.name then fault(where.name, "a string", "nothing") end
+  if not input.type then fault(where.datatype, NAMES, "nothing") end
+  if not input.product then fault(where.shape, "an array of non-negative integers", "nothing") end
   if input.data then
-    if not input.type.values then fault(where .. ".data", "FP16 as binary data; JSON has no form for it", "an array") end
-    if not input.values then input.values = count(s, input.data, input.type, where .. ".data") end
-    check_values(input, where)
+    if not input.type.values then fault(where.data, "FP16 as binary data; JSON has no form for it", "an array") end
+    if not input.values then input.values = count(s, input.data, input.type, where.data) end
+    check_values(input, where.data)
   elseif input.binary then
-    check_binary(input, where)
+    check_binary(input, where.parameters)
   else
-    fault(where .. ".data", "an array of values", "nothing")
+    fault(where.data, "an array of values", "nothing")
   end
   return after, input.binary or 0
 end
@@ -227,7 +258,7 @@ local function inputs_at(s, i)
   if byte(s, i) ~= 91 then fault("inputs", "an array of objects", excerpt(s, i)) end
   local binary, number = 0, 0
   local after = elements(s, i, function(index, j)
-    local next, size = input_at(s, j, format("inputs[%d]", index))
+    local next, size = input_at(s, j, index)
     binary = binary + size
     number = index + 1
     return next

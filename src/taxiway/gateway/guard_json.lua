@@ -133,7 +133,8 @@ end
 -- Visit each member of the object at `i`; `visit(key, i)` gets the value's position and returns the one after it.
 -- Two members of one name, or a name written with escapes, could be read differently by the engine.
 function members(s, i, where, visit)
-  local seen = {}
+  -- With the names that are expected already in it, it need not grow.
+  local seen = {name = false, shape = false, datatype = false, data = false, parameters = false, inputs = false}
   local c
   i, c = space(s, i + 1)
   if c == 125 then return i + 1 end
