@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from taxiway.app.build import Built
@@ -23,16 +22,21 @@ def contents(model: str, built: Built, *, timeout_ms: int = 10_000) -> Mapping[s
         raise Refused(*(f"{model}/config.pbtxt: {w}" for w in wrong))
     files = {
         f"repository/{model}/config.pbtxt": config.encode(),
-        f"repository/{model}/{NUMBER}/model.onnx": _read(built.folder / "model.onnx"),
-        "requirements.txt": _read(built.folder / "requirements.txt"),
+        f"repository/{model}/{NUMBER}/model.onnx": _read(built, "model.onnx"),
+        "requirements.txt": _read(built, "requirements.txt"),
         "evidence/canary.json": digest.canonical(built.golden[0].to_json()),
         "service.json": digest.canonical({"timeout_ms": timeout_ms}),
     }
-    return files | {f"evidence/{name}.json": _read(built.folder / f"{name}.json") for name in _EVIDENCE}
+    return files | {f"evidence/{name}.json": _read(built, f"{name}.json") for name in _EVIDENCE}
 
 
-def _read(path: Path) -> bytes:
+def _read(built: Built, name: str) -> bytes:
+    """The bytes that were proved, or none."""
+    path = built.folder / name
     try:
-        return path.read_bytes()
+        data = path.read_bytes()
     except OSError as error:
-        raise Refused(f"{path} cannot be read: {error.strerror}; remove {path.parent} and ship again") from error
+        raise Refused(f"{path} cannot be read: {error.strerror}; ship again") from error
+    if digest.of_bytes(data) != built.sums.get(name):
+        raise Refused(f"{path} is not what was built: it was changed or replaced meanwhile; ship again")
+    return data

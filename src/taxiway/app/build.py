@@ -1,68 +1,97 @@
 """From a notebook to a proved model in a folder.
 
-The notebook runs in a process of its own (`build_process.py`), in its own session, so that whatever it starts ends
-with it. A finished build is kept under the digest of its inputs: the notebook, the model asked for, the versions of
-Python and of the libraries that matter, and every file next to the notebook that it read.
+The notebook runs in a process of its own (`build_process.py`) under a guard (`build_guard.py`), so that whatever it
+starts ends with it. A finished build is kept under the digest of what it was made from: the notebook, the model asked
+for, and the versions of Python and of the libraries that matter; it counts as long as its own bytes, the data that
+the notebook read (`build_inputs.py`) and the versions that it names are what they were.
+
+`into` holds finished builds (twelve hex digits), `.build-*` folders of builds that go on, and a `.lock-*` file for
+each of these: whoever holds the lock owns the folders, so what a killed build left is known by its free lock.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
 from taxiway import __version__
+from taxiway.app import build_inputs
 from taxiway.core import digest
 from taxiway.core.contract import Contract
 from taxiway.core.errors import Refused
 from taxiway.core.sample import Golden
 
 TIMEOUT_S: Final = 1800.0
+# What a notebook's process may still take to end once everything is said, and its guard to end the rest.
+_GRACE_S: Final = 5.0
 # What decides the bytes of a build beyond the notebook itself.
 _LIBRARIES: Final = ("numpy", "scikit-learn", "skl2onnx", "onnx", "onnxruntime", "pandas")
-_FORMAT: Final = 1
+_FORMAT: Final = 2
+_SUMS: Final = "sums.json"
 
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A finished build. `scalars` names outputs whose graph tensor has one value per row and no column."""
+    """A finished build. `scalars` names outputs whose graph tensor has one value per row and no column.
+
+    `sums` are the digests of the files in `folder`.
+    """
 
     folder: Path
     contract: Contract
     golden: tuple[Golden, ...]
     scalars: frozenset[str]
     summary: dict[str, Any]
+    sums: Mapping[str, str]
 
 
 def build(notebook: Path, *, model: str | None, into: Path, progress: Progress, timeout_s: float = TIMEOUT_S) -> Built:
     """Build `notebook`, or find it built. Raises `Refused` with the reasons; nothing half is left in `into`."""
-    folder = into / digest.short(_key(notebook, model))
-    if _is_current(folder):
-        progress("built already from the same notebook, data and libraries")
+    key = _key(notebook, model)
+    folder = into / key
+    with _writing(into):
+        into.mkdir(parents=True, exist_ok=True)
+    with _lock(into, key, progress):
+        if _is_current(folder, notebook):
+            progress("built already from the same notebook, data and libraries")
+            return _read(folder)
+        _sweep(into, key)
+        with _writing(into):
+            aside = Path(tempfile.mkdtemp(prefix=f".build-{key}-", dir=into))
+        try:
+            _run(notebook, model, aside, progress, timeout_s)
+            with _writing(into):
+                _put(aside, folder)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
         return _read(folder)
-    into.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=".build-", dir=into))
+
+
+def is_built(notebook: Path, *, model: str | None, into: Path) -> bool:
+    """Whether `build` would find `notebook` built already; touches nothing."""
+    return _is_current(into / _key(notebook, model), notebook)
+
+
+@contextlib.contextmanager
+def _writing(into: Path) -> Iterator[None]:
     try:
-        _run(notebook, model, aside, progress, timeout_s)
-        _put(aside, folder)
+        yield
     except OSError as error:
-        raise Refused(f"the build cannot be written to {into}: {error.strerror}") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-    return _read(folder)
+        raise Refused(f"the build cannot be written to {into}: {error.strerror}", code="cannot-write") from error
 
 
 def _key(notebook: Path, model: str | None) -> str:
@@ -70,33 +99,48 @@ def _key(notebook: Path, model: str | None) -> str:
         data = notebook.read_bytes()
     except OSError:
         data = b""  # the process says what is wrong with it
-    versions = {name: metadata.version(name) for name in _LIBRARIES if _is_installed(name)}
+    versions = {name: _version(name) for name in _LIBRARIES}
     python = ".".join(map(str, sys.version_info[:3]))
-    return digest.of_json([_FORMAT, __version__, digest.of_bytes(data), notebook.name, model, python, versions])
+    made_from = [_FORMAT, __version__, digest.of_bytes(data), notebook.name, model, python, versions]
+    return digest.short(digest.of_json(made_from))
 
 
-def _is_installed(name: str) -> bool:
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        return bool(metadata.version(name))
-    return False
-
-
-def _is_current(folder: Path) -> bool:
+def _version(name: str) -> str | None:
     try:
-        read: dict[str, str] = json.loads((folder / "inputs.json").read_text())
-        return all(digest.of_bytes(Path(path).read_bytes()) == was for path, was in read.items())
-    except (OSError, ValueError):
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _is_current(folder: Path, notebook: Path) -> bool:
+    try:
+        sums: dict[str, str] = json.loads((folder / _SUMS).read_text())
+        if "model.onnx" not in sums or any(
+            digest.of_bytes((folder / name).read_bytes()) != was for name, was in sums.items()
+        ):
+            return False
+        pins = [line.split("==") for line in (folder / "requirements.txt").read_text().split()]
+        inputs: dict[str, str | None] = json.loads((folder / "inputs.json").read_text())
+    except (OSError, ValueError, AttributeError, TypeError):
         return False
+    return all(_version(n) == v for n, v in pins) and build_inputs.same(inputs, notebook.absolute().parent)
+
+
+def _sums(folder: Path) -> dict[str, str]:
+    names = sorted(p.name for p in folder.iterdir() if p.name not in (_SUMS, "build.log"))
+    return {name: digest.of_bytes((folder / name).read_bytes()) for name in names}
 
 
 def _put(aside: Path, folder: Path) -> None:
-    for _ in range(3):
-        with contextlib.suppress(OSError):
-            aside.rename(folder)
-            return
-        # An older build whose data has changed, or the same one by somebody who was faster.
-        shutil.rmtree(folder, ignore_errors=True)
-    aside.rename(folder)
+    """Make `aside` the finished build, in place of a damaged one or one of other data."""
+    (aside / _SUMS).write_text(json.dumps(_sums(aside), indent=1) + "\n")
+    old = Path(tempfile.mkdtemp(prefix=f".build-{folder.name}-", dir=folder.parent))
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            folder.rename(old / "old")
+        aside.rename(folder)
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _read(folder: Path) -> Built:
@@ -108,72 +152,136 @@ def _read(folder: Path) -> Built:
             golden=tuple(Golden.from_json(g) for g in json.loads((folder / "golden.json").read_text())),
             scalars=frozenset(summary["scalars"]),
             summary=summary,
+            sums=json.loads((folder / _SUMS).read_text()),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Refused(f"the build in {folder} cannot be read ({error}); remove it and ship again") from error
 
 
+@contextlib.contextmanager
+def _lock(into: Path, key: str, progress: Progress) -> Iterator[None]:
+    """Hold the lock of `key`; waits for another build of the same notebook, which may make this one unnecessary."""
+    with _writing(into):
+        held = _take(into, key, wait=False)
+    if held is None:
+        progress("waiting for another build of the same notebook")
+        with _writing(into):
+            held = _take(into, key, wait=True)
+    assert held is not None
+    try:
+        yield
+    finally:
+        # Removed while it is held: whoever waits for it sees that and takes a new one.
+        _lock_file(into, key).unlink(missing_ok=True)
+        os.close(held)
+
+
+def _take(into: Path, key: str, *, wait: bool) -> int | None:
+    path = _lock_file(into, key)
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
+                return descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _lock_file(into: Path, key: str) -> Path:
+    return into / f".lock-{key}"
+
+
+def _sweep(into: Path, mine: str) -> None:
+    """Remove what builds that were killed have left behind."""
+    for folder in into.glob(".build-*"):
+        key = folder.name.removeprefix(".build-").partition("-")[0]
+        if key == mine:
+            shutil.rmtree(folder, ignore_errors=True)
+            continue
+        with contextlib.suppress(OSError):
+            held = _take(into, key, wait=False)
+            if held is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                _lock_file(into, key).unlink(missing_ok=True)
+                os.close(held)
+
+
 def _run(notebook: Path, model: str | None, out: Path, progress: Progress, timeout_s: float) -> None:
     said: dict[str, Any] = {}
-    with _child(notebook, model, out) as (process, events):
-        timer = threading.Timer(timeout_s, _kill, [process])
+    with _guarded(notebook, model, out) as (events, stop):
+        timer = threading.Timer(timeout_s, stop)
         timer.start()
         try:
-            for line in events:
-                said = json.loads(line)
-                if "progress" in said:
-                    progress(said["progress"])
-            process.wait()
+            while "ended" not in said and (line := events.readline()):
+                event = _event(line)
+                said |= event
+                if "progress" in event:
+                    progress(event["progress"])
+                elif "done" in event or "refused" in event:
+                    timer.cancel()
+                    timer = threading.Timer(_GRACE_S, stop)
+                    timer.start()
         finally:
             expired = not timer.is_alive()
             timer.cancel()
     if "refused" in said:
         raise Refused(*said["refused"], code=said["code"])
     if said.get("done") is not True:
-        raise _died(notebook, process.returncode, out, timeout_s if expired else None)
+        raise _died(notebook, said, timeout_s if expired else None)
+
+
+def _event(line: str) -> dict[str, Any]:
+    """What was said; nothing when whoever said it was killed while speaking."""
+    with contextlib.suppress(ValueError):
+        event = json.loads(line)
+        if isinstance(event, dict):
+            return event
+    return {}
 
 
 @contextlib.contextmanager
-def _child(notebook: Path, model: str | None, out: Path) -> Iterator[tuple[subprocess.Popen[bytes], Any]]:
-    """The process, and what it says, a JSON object a line. It ends when this process does, however that ends."""
+def _guarded(notebook: Path, model: str | None, out: Path) -> Iterator[tuple[Any, Callable[[], None]]]:
+    """What the processes say, a JSON object a line, and how to end them; they end when this one does, too."""
     events_read, events_write = os.pipe()
     lifeline_read, lifeline_write = os.pipe()
-    spec = json.dumps(
-        {"notebook": str(notebook.absolute()), "model": model, "out": str(out), "events": events_write}
-        | {"lifeline": lifeline_read}
-    )
+    spec: dict[str, Any] = {"notebook": str(notebook.absolute()), "model": model, "out": str(out.absolute())}
+    spec |= {"events": events_write, "lifeline": lifeline_read}
     folder = notebook.absolute().parent
-    with (out / "build.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "taxiway.app.build_process", spec],
-            cwd=folder if folder.is_dir() else out,
-            env={**os.environ, "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            pass_fds=(events_write, lifeline_read),
-            start_new_session=True,
-        )
-    os.close(events_write)
-    os.close(lifeline_read)
-    try:
-        with os.fdopen(events_read) as events:
-            yield process, events
-    finally:
-        _kill(process)
-        process.wait()
-        os.close(lifeline_write)
+    with os.fdopen(events_read, errors="replace") as events, os.fdopen(lifeline_write, "wb") as lifeline:
+        try:
+            guard = subprocess.Popen(
+                # -P: a file next to the notebook that is called like a library of ours is not taken for it.
+                [sys.executable, "-P", "-m", "taxiway.app.build_guard", json.dumps(spec)],
+                cwd=folder if folder.is_dir() else out,
+                env={**os.environ, "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"},
+                stdin=subprocess.DEVNULL,
+                pass_fds=(events_write, lifeline_read),
+                start_new_session=True,
+            )
+        finally:
+            os.close(events_write)
+            os.close(lifeline_read)
+        try:
+            yield events, lifeline.close
+        finally:
+            lifeline.close()
+            try:
+                guard.wait(_GRACE_S)
+            except subprocess.TimeoutExpired:
+                guard.kill()
+                guard.wait()
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the process and everything it has started."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def _died(notebook: Path, code: int, out: Path, timeout_s: float | None) -> Refused:
+def _died(notebook: Path, said: Mapping[str, Any], timeout_s: float | None) -> Refused:
     if timeout_s is not None:
         return Refused(f"{notebook.name} was still running after {timeout_s:g} s and was stopped", code="timeout")
-    tail = (out / "build.log").read_text(errors="replace").strip().splitlines()[-8:]
-    how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-    return Refused(f"{notebook.name}: the process that ran it {how}; its last words:", *tail, code="build-died")
+    code = said.get("ended")
+    how = "was killed" if code is None else f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+    words = said.get("last_words") or ["(it said nothing)"]
+    return Refused(f"{notebook.name}: the process that ran it {how}; its last words:", *words, code="build-died")

@@ -18,50 +18,33 @@ local function refuse(handle, status, why)
   handle:respond({[":status"] = tostring(status)}, message)
 end
 
--- Run a check; what it raises on purpose is the caller's fault, anything else is ours and refused all the same.
-local function attempt(handle, check, ...)
-  local ok, a, b = pcall(check, ...)
-  if ok then return true, a, b end
-  if type(a) ~= "table" then
-    handle:logErr("guard: " .. tostring(a))
-    a = {message = "the request could not be checked"}
+-- The whole body, as text; raises for one that is still encoded. Waiting for it ends the life of every object
+-- that the handle gave before.
+local function text_of(handle, encoding)
+  if encoding and encoding ~= "identity" then
+    error({status = 415, field = "Content-Encoding", expected = "gzip or none", got = excerpt(encoding, 1)}, 0)
   end
-  refuse(handle, 400, a)
-  return false
-end
-
-local function encoded(handle)
-  local encoding = handle:headers():get("content-encoding")
-  if not encoding or encoding == "identity" then return false end
-  local why = {field = "Content-Encoding", expected = "gzip or none", got = excerpt(encoding, 1)}
-  refuse(handle, 415, why)
-  return true
+  local body = handle:body(true)
+  return body:getBytes(0, body:length())
 end
 
 local function check_inference(handle)
-  if encoded(handle) then return end
-  local body = handle:body(true)
-  local total = body:length()
-  local ok, length, header = attempt(handle, json_length, handle, total)
-  if ok then attempt(handle, check_request, body:getBytes(0, length), total, header) end
+  local headers = handle:headers()
+  local header = headers:get("inference-header-content-length")
+  check_request(text_of(handle, headers:get("content-encoding")), header)
 end
 
 local function check_call(handle, infers)
-  if encoded(handle) then return end
-  local body = handle:body(true)
   local headers = handle:headers()
-  local text = body:getBytes(0, body:length())
-  local ok, name, version = attempt(handle, called_model, text, headers:get("x-model"))
-  if not ok then return end
-  local pin = headers:get("x-model-version")
-  if version and not pin then
+  local metadata = headers:get("x-model")
+  local name, version = called_model(text_of(handle, headers:get("content-encoding")), metadata)
+  headers = handle:headers()
+  if version and not headers:get("x-model-version") then
     if infers then
       local expected = "an empty version: the gateway chooses it (an operator may send the metadata x-model-version)"
-      return refuse(handle, 403, {field = "model_version", expected = expected, got = excerpt(version, 1)})
+      error({status = 403, field = "model_version", expected = expected, got = excerpt(version, 1)}, 0)
     end
-    if not version:find("^%d+$") then
-      return refuse(handle, 400, {field = "version", expected = "a number", got = excerpt(version, 1)})
-    end
+    if not version:find("^%d+$") then fault("version", "a number", excerpt(version, 1)) end
     headers:replace("x-taxiway-version", version)
   end
   headers:replace("x-taxiway-model", name)
@@ -77,12 +60,15 @@ local CHECKS = {
 function envoy_on_request(handle)
   local check = CHECKS[handle:metadata():get("check")]
   if not check then return end
-  -- The gateway lets a request pass when a script fails; this one must not.
   local ok, why = pcall(check, handle)
-  if not ok then
+  if ok then return end
+  -- What is raised on purpose is a table and the caller's fault. Anything else is ours, and the request is not let
+  -- through: by itself the gateway would do that when a script fails.
+  if type(why) ~= "table" then
     handle:logErr("guard: " .. tostring(why))
-    refuse(handle, 500, {message = "the gateway could not check the request"})
+    why = {status = 500, message = "the gateway could not check the request"}
   end
+  refuse(handle, why.status or 400, why)
 end
 
 -- How the engine's sentences begin when it answers 500 although the request was wrong. What a model says about

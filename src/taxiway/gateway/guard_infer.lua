@@ -139,10 +139,9 @@ end
 local function shape_at(s, i, where)
   if byte(s, i) ~= 91 then fault(where, "an array of non-negative integers", excerpt(s, i)) end
   local product, reach, rank = 1, 1, 0
-  local c
-  i, c = space(s, i + 1)
-  if c == 93 then return product, i + 1 end
-  while true do
+  local more
+  more, i = open_array(s, i)
+  while more do
     local dim
     dim, i = integer_at(s, i, where, rank)
     product = product * dim
@@ -152,11 +151,9 @@ local function shape_at(s, i, where)
       fault(where, format("at most %d values", MAX_ELEMENTS), format("a dimension of %.0f", dim))
     end
     if rank > MAX_RANK then fault(where, format("at most %d dimensions", MAX_RANK), "more") end
-    i, c = space(s, i)
-    if c == 93 then return product, i + 1 end
-    if c ~= 44 then malformed(s, i, "',' or ']'") end
-    i = space(s, i + 1)
+    more, i = next_element(s, i)
   end
+  return product, i
 end
 
 local function type_at(s, i, where)
@@ -166,17 +163,22 @@ local function type_at(s, i, where)
   return t, after
 end
 
--- Parameters of an input; only the size of its binary data matters here.
-local function parameters_at(s, i, where, input)
+-- Parameters of an input: the size of its binary data, all that matters here, and the position after them.
+local function parameters_at(s, i, where)
   if byte(s, i) ~= 123 then fault(where, "an object", excerpt(s, i)) end
-  return members(s, i, where, function(key, j)
+  local binary = false
+  local seen = no_names()
+  local key
+  key, i = open_object(s, i, where, seen)
+  while key do
     if key == "binary_data_size" then
-      local after
-      input.binary, after = integer_at(s, j, where .. ".binary_data_size")
-      return after
+      binary, i = integer_at(s, i, where .. ".binary_data_size")
+    else
+      i = value_end(s, i, 2)
     end
-    return value_end(s, j, 2)
-  end)
+    key, i = next_member(s, i, where, seen)
+  end
+  return binary, i
 end
 
 -- Values in the JSON itself: as many as the shape says.
@@ -198,34 +200,36 @@ local function check_binary(input, where)
   end
 end
 
--- One input at `i`: the position after it and its count of binary bytes.
+-- One input at `i`: its count of binary bytes and the position after it.
 local function input_at(s, i, index)
   local where = place(index)
   if byte(s, i) ~= 123 then fault(where.whole, "an object", excerpt(s, i)) end
   local input = {name = false, type = false, product = false, data = false, values = false, binary = false}
-  local after = members(s, i, where.whole, function(key, j)
-    local next
+  local seen = no_names()
+  local key
+  key, i = open_object(s, i, where.whole, seen)
+  while key do
     if key == "name" then
-      input.name, next = text_at(s, j, where.name)
+      input.name, i = text_at(s, i, where.name)
     elseif key == "datatype" then
-      input.type, next = type_at(s, j, where.datatype)
+      input.type, i = type_at(s, i, where.datatype)
     elseif key == "shape" then
-      input.product, next = shape_at(s, j, where.shape)
+      input.product, i = shape_at(s, i, where.shape)
     elseif key == "parameters" then
-      next = parameters_at(s, j, where.parameters, input)
+      input.binary, i = parameters_at(s, i, where.parameters)
     elseif key == "data" then
-      if byte(s, j) ~= 91 then fault(where.data, "an array", excerpt(s, j)) end
-      input.data = j
+      if byte(s, i) ~= 91 then fault(where.data, "an array", excerpt(s, i)) end
+      input.data = i
       if input.type and input.type.values then
-        input.values, next = count(s, j, input.type, where.data)
+        input.values, i = count(s, i, input.type, where.data)
       else
-        next = value_end(s, j, 0)
+        i = value_end(s, i, 0)
       end
     else
-      next = value_end(s, j, 2)
+      i = value_end(s, i, 2)
     end
-    return next
-  end)
+    key, i = next_member(s, i, where.whole, seen)
+  end
   if not input.name then fault(where.name, "a string", "nothing") end
   if not input.type then fault(where.datatype, NAMES, "nothing") end
   if not input.product then fault(where.shape, "an array of non-negative integers", "nothing") end
@@ -238,33 +242,52 @@ local function input_at(s, i, index)
   else
     fault(where.data, "an array of values", "nothing")
   end
-  return after, input.binary or 0
-end
-
-local function output_at(s, i, where)
-  if byte(s, i) ~= 123 then fault(where, "an object", excerpt(s, i)) end
-  local name
-  local after = members(s, i, where, function(key, j)
-    if key ~= "name" then return value_end(s, j, 2) end
-    local next
-    name, next = text_at(s, j, where .. ".name")
-    return next
-  end)
-  if not name then fault(where .. ".name", "a string", "nothing") end
-  return after
+  return input.binary or 0, i
 end
 
 local function inputs_at(s, i)
   if byte(s, i) ~= 91 then fault("inputs", "an array of objects", excerpt(s, i)) end
   local binary, number = 0, 0
-  local after = elements(s, i, function(index, j)
-    local next, size = input_at(s, j, index)
+  local more
+  more, i = open_array(s, i)
+  while more do
+    local size
+    size, i = input_at(s, i, number)
     binary = binary + size
-    number = index + 1
-    return next
-  end)
+    number = number + 1
+    more, i = next_element(s, i)
+  end
   if number == 0 then fault("inputs", "at least one input", "none") end
-  return binary, after
+  return binary, i
+end
+
+local function output_at(s, i, where)
+  if byte(s, i) ~= 123 then fault(where, "an object", excerpt(s, i)) end
+  local seen = no_names()
+  local name, key
+  key, i = open_object(s, i, where, seen)
+  while key do
+    if key == "name" then
+      name, i = text_at(s, i, where .. ".name")
+    else
+      i = value_end(s, i, 2)
+    end
+    key, i = next_member(s, i, where, seen)
+  end
+  if not name then fault(where .. ".name", "a string", "nothing") end
+  return i
+end
+
+local function outputs_at(s, i)
+  if byte(s, i) ~= 91 then fault("outputs", "an array of objects", excerpt(s, i)) end
+  local index = 0
+  local more
+  more, i = open_array(s, i)
+  while more do
+    more, i = next_element(s, output_at(s, i, format("outputs[%d]", index)))
+    index = index + 1
+  end
+  return i
 end
 
 -- The JSON part of a request; returns how many binary bytes must follow it.
@@ -272,52 +295,49 @@ local function check_json(s)
   local i, c = space(s, 1)
   if c == nil then fault("body", "a JSON object", "nothing") end
   if c ~= 123 then malformed(s, i, "a JSON object") end
-  local binary
-  local after = members(s, i, "body", function(key, j)
-    local next
+  local seen = no_names()
+  local binary, key
+  key, i = open_object(s, i, "body", seen)
+  while key do
     if key == "inputs" then
-      binary, next = inputs_at(s, j)
+      binary, i = inputs_at(s, i)
     elseif key == "outputs" then
-      if byte(s, j) ~= 91 then fault("outputs", "an array of objects", excerpt(s, j)) end
-      next = elements(s, j, function(index, k) return output_at(s, k, format("outputs[%d]", index)) end)
+      i = outputs_at(s, i)
     elseif key == "id" then
       local _
-      _, next = text_at(s, j, "id")
-    elseif key == "parameters" then
-      if byte(s, j) ~= 123 then fault("parameters", "an object", excerpt(s, j)) end
-      next = value_end(s, j, 1)
+      _, i = text_at(s, i, "id")
     else
-      next = value_end(s, j, 1)
+      if key == "parameters" and byte(s, i) ~= 123 then fault("parameters", "an object", excerpt(s, i)) end
+      i = value_end(s, i, 1)
     end
-    return next
-  end)
+    key, i = next_member(s, i, "body", seen)
+  end
   if not binary then fault("inputs", "an array of objects", "nothing") end
-  i = space(s, after)
+  i = space(s, i)
   if i <= #s then malformed(s, i, "the end of the body") end
   return binary
 end
 
--- A request of `total` bytes whose first bytes are the JSON `s`; `header` is what
--- Inference-Header-Content-Length said, if anything.
-local function check_request(s, total, header)
-  local binary = check_json(s)
-  if binary > 0 and not header then
-    fault("Inference-Header-Content-Length", "the length of the JSON part, because binary data is announced", "nothing")
-  end
-  if binary ~= total - #s then
-    fault("body", format("%.0f bytes of binary data after the JSON", binary), format("%d", total - #s))
-  end
-end
-
 local HEADER = "Inference-Header-Content-Length"
 
--- The length of the JSON part of a body of `total` bytes, and whether a header said so.
-local function json_length(handle, total)
-  local text = handle:headers():get("inference-header-content-length")
-  if not text then return total, false end
+-- The length of the JSON part of a body of `total` bytes, of which the header says `text`.
+local function json_length(text, total)
   local length = text:find("^%d+$") and #text <= 10 and tonumber(text)
   if not length or length < 2 or length > total then
     fault(HEADER, format("a whole number from 2 to %d, the length of the body", total), excerpt(text, 1))
   end
-  return length, true
+  return length
+end
+
+-- The body of a request; `header` is what Inference-Header-Content-Length said, if anything.
+local function check_request(body, header)
+  local total = #body
+  local length = header and json_length(header, total) or total
+  local binary = check_json(header and sub(body, 1, length) or body)
+  if binary > 0 and not header then
+    fault(HEADER, "the length of the JSON part, because binary data is announced", "nothing")
+  end
+  if binary ~= total - length then
+    fault("body", format("%.0f bytes of binary data after the JSON", binary), format("%d", total - length))
+  end
 end

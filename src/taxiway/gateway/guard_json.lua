@@ -114,7 +114,63 @@ local function word_end(s, i, c)
   return nil
 end
 
-local members, elements
+-- Objects and arrays are walked by hand:  key, i = open_object(s, i, ...)  while key do ... key, i = next_member(s, i, ...) end
+-- after which `i` is the position behind the object. (A visitor would need a closure for each, and code that makes
+-- closures is not compiled.)
+
+-- A table for the names that an object has had, with those that are expected already in it, so that it need not grow.
+local function no_names()
+  return {name = false, shape = false, datatype = false, data = false, parameters = false, inputs = false}
+end
+
+-- `i` at the quote of a member's name: the name, and the position of its value. Two members of one name, or a name
+-- written with escapes, could be read differently by the engine.
+local function member_at(s, i, c, where, seen)
+  if c ~= 34 then malformed(s, i, "a member name in quotes") end
+  local after, escaped = text_end(s, i)
+  local key = sub(s, i + 1, after - 2)
+  if escaped then fault(where, "member names without escapes", excerpt(s, i)) end
+  if seen[key] then fault(where, "each member once", excerpt(s, i) .. " twice") end
+  seen[key] = true
+  i, c = space(s, after)
+  if c ~= 58 then malformed(s, i, "':'") end
+  return key, (space(s, i + 1))
+end
+
+-- `i` at the opening brace: name and value position of the first member; nil and the end of an empty object.
+local function open_object(s, i, where, seen)
+  local c
+  i, c = space(s, i + 1)
+  if c == 125 then return nil, i + 1 end
+  return member_at(s, i, c, where, seen)
+end
+
+-- `i` behind a value: name and value position of the next member; nil and the end of the object.
+local function next_member(s, i, where, seen)
+  local c
+  i, c = space(s, i)
+  if c == 125 then return nil, i + 1 end
+  if c ~= 44 then malformed(s, i, "',' or '}'") end
+  i, c = space(s, i + 1)
+  return member_at(s, i, c, where, seen)
+end
+
+-- `i` at the opening bracket: true and the position of the first element; false and the end of an empty array.
+local function open_array(s, i)
+  local c
+  i, c = space(s, i + 1)
+  if c == 93 then return false, i + 1 end
+  return true, i
+end
+
+-- `i` behind an element: true and the position of the next; false and the end of the array.
+local function next_element(s, i)
+  local c
+  i, c = space(s, i)
+  if c == 93 then return false, i + 1 end
+  if c ~= 44 then malformed(s, i, "',' or ']'") end
+  return true, (space(s, i + 1))
+end
 
 -- The position after the value at `i`, whatever it is.
 local function value_end(s, i, depth)
@@ -122,52 +178,20 @@ local function value_end(s, i, depth)
   if c == 34 then return (text_end(s, at)) end
   if c == 123 or c == 91 then
     if depth >= MAX_DEPTH then malformed(s, at, format("no more than %d levels", MAX_DEPTH)) end
-    local function inner(_, j) return value_end(s, j, depth + 1) end
-    if c == 123 then return members(s, at, "body", inner) end
-    return elements(s, at, inner)
+    if c == 123 then
+      local seen = no_names()
+      local key
+      key, at = open_object(s, at, "body", seen)
+      while key do key, at = next_member(s, value_end(s, at, depth + 1), "body", seen) end
+      return at
+    end
+    local more
+    more, at = open_array(s, at)
+    while more do more, at = next_element(s, value_end(s, at, depth + 1)) end
+    return at
   end
   if c == 45 or (c and c >= 48 and c <= 57) then return (number_end(s, at)) end
   return word_end(s, at, c) or malformed(s, at, "a JSON value")
-end
-
--- Visit each member of the object at `i`; `visit(key, i)` gets the value's position and returns the one after it.
--- Two members of one name, or a name written with escapes, could be read differently by the engine.
-function members(s, i, where, visit)
-  -- With the names that are expected already in it, it need not grow.
-  local seen = {name = false, shape = false, datatype = false, data = false, parameters = false, inputs = false}
-  local c
-  i, c = space(s, i + 1)
-  if c == 125 then return i + 1 end
-  while true do
-    if c ~= 34 then malformed(s, i, 'a member name in quotes') end
-    local after, escaped = text_end(s, i)
-    local key = sub(s, i + 1, after - 2)
-    if escaped then fault(where, "member names without escapes", excerpt(s, i)) end
-    if seen[key] then fault(where, "each member once", excerpt(s, i) .. " twice") end
-    seen[key] = true
-    i, c = space(s, after)
-    if c ~= 58 then malformed(s, i, "':'") end
-    i = space(s, i + 1)
-    i, c = space(s, visit(key, i))
-    if c == 125 then return i + 1 end
-    if c ~= 44 then malformed(s, i, "',' or '}'") end
-    i, c = space(s, i + 1)
-  end
-end
-
--- Visit each element of the array at `i`; `visit(index from 0, i)` as above.
-function elements(s, i, visit)
-  local index = 0
-  local c
-  i, c = space(s, i + 1)
-  if c == 93 then return i + 1 end
-  while true do
-    i, c = space(s, visit(index, i))
-    index = index + 1
-    if c == 93 then return i + 1 end
-    if c ~= 44 then malformed(s, i, "',' or ']'") end
-    i = space(s, i + 1)
-  end
 end
 
 -- `text` as the inside of a JSON string.

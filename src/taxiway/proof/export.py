@@ -46,10 +46,7 @@ def shape(estimator: Any) -> Shape:
             code="not-exportable",
         )
     if isinstance(classes, list):
-        raise Refused(
-            f"{name} predicts several targets at once; fit one classifier for each and ship them one by one",
-            code="not-exportable",
-        )
+        raise _several(estimator)
     labels = tuple(str(c) for c in classes.tolist())
     return Shape(("label", "probabilities") if hasattr(estimator, "predict_proba") else ("label",), labels)
 
@@ -60,19 +57,38 @@ def export(estimator: Any, features: int) -> bytes:
     Raises Refused when there is no conversion, naming what has none.
     """
     answers = shape(estimator)
-    options = {id(estimator): {"zipmap": False}} if "label" in answers.outputs else None
-    initial = [(INPUT, FloatTensorType([None, features]))]
+    options: list[Any] = [{id(estimator): {"zipmap": False}} if "label" in answers.outputs else None]
+    if answers.outputs == ("label",):
+        # Some classifiers without probabilities have a converter that does not know the option.
+        options.append({id(part): {} for part in _answering(estimator)})
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore")
-            model = convert_sklearn(
-                estimator, name="model", initial_types=initial, target_opset=TARGET_OPSET, options=options
-            )
+        model = _converted(estimator, features, options)
     except Exception as error:  # converters fail with every kind of error, KeyError and RuntimeError included
         raise _no_conversion(estimator, error) from error
     del model.graph.output[len(answers.outputs) :]
     rename_outputs(model, dict(zip((o.name for o in model.graph.output), answers.outputs, strict=True)))
     return finish(model, own=True)
+
+
+def _converted(estimator: Any, features: int, options: list[Any]) -> Any:
+    """The model by the first of `options` that its converter knows."""
+    initial = [(INPUT, FloatTensorType([None, features]))]
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            return convert_sklearn(
+                estimator, name="model", initial_types=initial, target_opset=TARGET_OPSET, options=options[0]
+            )
+    except NameError as error:
+        if len(options) == 1 or "zipmap" not in str(error):
+            raise
+    return _converted(estimator, features, options[1:])
+
+
+def _answering(estimator: Any) -> list[Any]:
+    """Itself, and what inside it gives the answer: the last step of a pipeline, the best estimator of a search."""
+    inner = getattr(estimator, "best_estimator_", None) or getattr(estimator, "steps", [(None, None)])[-1][1]
+    return [estimator, *(_answering(inner) if inner is not None else [])]
 
 
 def _no_conversion(estimator: Any, error: Exception) -> Refused:
@@ -96,12 +112,27 @@ def case(estimator: Any, rows: Array, table: Any) -> Case:
         warnings.simplefilter("ignore")
         for name in shape(estimator).outputs:
             if name == "label":
-                expected[name] = columns_of_rows(_labels(np.asarray(estimator.predict(table))))
+                expected[name] = _one_target(estimator, columns_of_rows(_labels(np.asarray(estimator.predict(table)))))
             elif name == "probabilities":
                 expected[name] = np.asarray(estimator.predict_proba(table)).astype(np.float32)
             else:
                 expected[name] = columns_of_rows(np.asarray(estimator.predict(table)).astype(np.float32))
     return Case({INPUT: rows.astype(np.float32)}, expected)
+
+
+def _one_target(estimator: Any, labels: Array) -> Array:
+    # Some classifiers of several yes-or-no targets look like those of one until they answer.
+    if labels.shape[1] != 1:
+        raise _several(estimator)
+    return labels
+
+
+def _several(estimator: Any) -> Refused:
+    return Refused(
+        f"{type(estimator).__name__} predicts several targets at once; fit one classifier for each and ship them one "
+        "by one",
+        code="not-exportable",
+    )
 
 
 def _labels(labels: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from taxiway.core.errors import Refused
 from taxiway.core.sample import Golden
 from taxiway.proof.cases import Case, tensor
 from taxiway.proof.parity import Tolerance
@@ -16,14 +17,21 @@ BATCH: Final = 5
 def golden(cases: Sequence[Case], good: Sequence[Sequence[int]], limits: Tolerance) -> tuple[Golden, ...]:
     """Up to 8 single rows, spread evenly over the `good` rows of each case, and one batch of up to 5 rows.
 
-    Every class that has a label in the rows is among the singles when there is room.
+    Every class that has a label in the rows is among the singles when there is room. Raises Refused when no row is
+    good.
     """
+    if not any(good):
+        raise Refused(
+            "no answer of the model is certain: in every row its two most probable classes are as good as equal.",
+            "What to do: give the model features that tell the classes apart, or ship one that decides.",
+            code="no-golden",
+        )
     spots = [(c, row) for c, rows in enumerate(good) for row in rows]
     singles = [spots[i] for i in _spread(len(spots), SINGLES)]
     singles = _with_every_label(cases, spots, singles)
     samples = [_sample(f"row-{i}", cases[c].take([row]), limits) for i, (c, row) in enumerate(singles, 1)]
-    largest = max(range(len(cases)), key=lambda c: len(good[c]), default=None)
-    if largest is not None and len(good[largest]) > 1:
+    largest = max(range(len(cases)), key=lambda c: len(good[c]))
+    if len(good[largest]) > 1:
         rows = [good[largest][i] for i in _spread(len(good[largest]), BATCH)]
         samples.append(_sample(f"batch-of-{len(rows)}", cases[largest].take(rows), limits))
     return tuple(samples)

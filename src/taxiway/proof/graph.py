@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import Any, Final
 
 import onnx
@@ -39,10 +40,6 @@ def finish(model: Any, *, own: bool) -> bytes:
 
 
 def _check(model: Any) -> None:
-    try:
-        onnx.checker.check_model(model, full_check=False)
-    except onnx.checker.ValidationError as error:
-        raise Refused(f"the ONNX model is not valid: {str(error)[:500]}", code="onnx-invalid") from error
     versions = {o.domain: int(o.version) for o in model.opset_import}
     found = []
     if opset(model) > MAX_OPSET:
@@ -57,12 +54,17 @@ def _check(model: Any) -> None:
             "What to do: make it with opset_imports=[onnx.helper.make_opsetid('', 17)] and ir_version=8.",
             code="onnx-too-new",
         )
+    # After the versions: the checker calls a model that is newer than itself invalid.
+    try:
+        onnx.checker.check_model(model, full_check=False)
+    except onnx.checker.ValidationError as error:
+        raise Refused(f"the ONNX model is not valid: {str(error)[:500]}", code="onnx-invalid") from error
 
 
 def least_runtime(data: bytes) -> str:
     """The least ONNX Runtime version that `finish` marked a model with."""
     marks = {p.key: p.value for p in onnx.load_model_from_string(data).metadata_props}
-    return marks[MIN_RUNTIME_KEY]
+    return str(marks[MIN_RUNTIME_KEY])
 
 
 def rename_outputs(model: Any, names: Mapping[str, str]) -> None:
@@ -72,7 +74,7 @@ def rename_outputs(model: Any, names: Mapping[str, str]) -> None:
     moves = {old: new for old, new in names.items() if old != new}
     for new in list(moves.values()):
         if new in taken and new not in moves:
-            moves[new] = f"{new}_inner"
+            moves[new] = next(n for i in count() if (n := f"{new}_inner{i or ''}") not in taken)
     for node in graph.node:
         node.input[:] = [moves.get(t, t) for t in node.input]
         node.output[:] = [moves.get(t, t) for t in node.output]

@@ -132,16 +132,16 @@ def _output(case: Case, expected: Array, got: Array, limits: Tolerance) -> tuple
     if expected.shape != got.shape:
         return np.ones(rows, dtype=bool), Errors(float("inf"), float("inf"), 0), np.zeros(rows, dtype=bool)
     if expected.dtype.kind == "f":
-        bad = ~_close(expected, got, limits).reshape(rows, -1).all(axis=1)
+        bad = np.asarray(~_close(expected, got, limits).reshape(rows, -1).all(axis=1))
         return bad, _distance(expected, got, limits), np.zeros(rows, dtype=bool)
-    flipped = (expected != got).reshape(rows, -1).any(axis=1)
+    flipped = np.asarray(expected != got).reshape(rows, -1).any(axis=1)
     ties = _ties(case)
     return flipped & ~ties, Errors(0.0, 0.0, int(flipped.sum())), ties | flipped
 
 
 def _ties(case: Case) -> Array:
     probabilities = case.expected.get("probabilities")
-    if probabilities is None or probabilities.shape[1] < 2:
+    if probabilities is None or probabilities.ndim != 2 or probabilities.shape[1] < 2:
         return np.zeros(case.rows, dtype=bool)
     top = np.sort(probabilities, axis=1)[:, -2:]
     return np.asarray(top[:, 1] - top[:, 0] <= TIE)

@@ -41,7 +41,7 @@ def _tensor(values: list[Array], names: tuple[str, ...]) -> list[dict[str, Any]]
 def describe(title: str, values: Array) -> dict[str, Any]:
     """One column. Numbers: count, missing, mean, std (population), quantiles by percent, deciles as a histogram.
 
-    Whole numbers and text of at most 50 levels also have `categories`: level -> count.
+    Whole numbers (of any type) and text of at most 50 levels also have `categories`: level -> count.
     """
     if values.dtype.kind not in "biuf":
         present = [str(v) for v in values.tolist() if v is not None]
@@ -53,9 +53,14 @@ def describe(title: str, values: Array) -> dict[str, Any]:
         return found
     found |= {"mean": float(finite.mean()), "std": float(finite.std()), "min": float(finite.min())}
     found |= {"max": float(finite.max()), "quantiles": _quantiles(finite), "deciles": _deciles(finite)}
-    if values.dtype.kind in "biu":
-        found |= _levels([str(v) for v in values.tolist()])
+    if values.dtype.kind in "biu" or _is_whole(finite):
+        found |= _levels([str(v) for v in (finite.astype(np.int64) if values.dtype.kind == "f" else values).tolist()])
     return found
+
+
+def _is_whole(finite: Array) -> bool:
+    # Beyond 2**53 every float is whole; that says nothing of what it counts.
+    return bool((np.abs(finite) < 2.0**53).all()) and np.array_equal(finite, np.round(finite))
 
 
 def _quantiles(finite: Array) -> dict[str, float]:
