@@ -97,7 +97,7 @@ def ended(site, builds):
 
 
 def left_behind(state):
-    """Processes that carry the platform's marker, and its shared memory."""
+    """Processes that carry the platform's marker, and the shared memory of its engines."""
     marker = f"TAXIWAY_PLATFORM={state}\0".encode()
     found = []
     for process in Path("/proc").glob("[0-9]*"):
@@ -106,7 +106,8 @@ def left_behind(state):
                 found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:
             continue
-    return found
+    runs = [json.loads(f.read_text())["run"] for f in (state / "run/engines").glob("*.json")]
+    return found + [str(segment) for run in runs for segment in Path("/dev/shm").glob(f"{run}_*")]
 
 
 @pytest.fixture

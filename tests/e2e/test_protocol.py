@@ -1,6 +1,7 @@
 """The Open Inference Protocol, spoken by the clients people have."""
 
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -102,3 +103,7 @@ def test_only_the_gateway_could_listen_beyond_loopback(live):
         except psutil.Error:
             continue
         assert set(listening) <= {"127.0.0.1"}, process.cmdline()
+
+
+def test_the_gateway_uses_no_shared_memory_that_it_could_leave_behind(live):
+    assert "/dev/shm/" not in Path(f"/proc/{live.pid('gateway')}/maps").read_text()

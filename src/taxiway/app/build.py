@@ -261,6 +261,7 @@ def _guarded(notebook: Path, model: str | None, out: Path) -> Iterator[tuple[Any
                 cwd=folder if folder.is_dir() else out,
                 env={**os.environ, "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"},
                 stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
                 pass_fds=(events_write, lifeline_read),
                 start_new_session=True,
             )

@@ -44,8 +44,8 @@ def command(bootstrap: Path, *, concurrency: int = 2, log: Path | None = None) -
     Its log goes to standard error at once, or to the file `log` with up to a second of delay.
     """
     words = [str(binary()), "-c", str(bootstrap), "--reject-unknown-dynamic-fields"]
-    # Several gateways on one machine must not meet in the shared memory that hot restarts use.
-    words += ["--use-dynamic-base-id", "--file-flush-interval-msec", "1000", "--concurrency", str(concurrency)]
+    # Hot restarts need shared memory, which Envoy leaves behind and in which several gateways would meet.
+    words += ["--disable-hot-restart", "--file-flush-interval-msec", "1000", "--concurrency", str(concurrency)]
     return words if log is None else [*words, "--log-path", str(log)]
 
 
