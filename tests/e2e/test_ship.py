@@ -10,7 +10,7 @@ import sys
 import nbformat
 import pytest
 
-from taxiway.app import build
+from taxiway.app.build import builder
 from taxiway.catalog import store
 from taxiway.core.revision import Revision
 from tests.e2e.conftest import EXAMPLES, eventually
@@ -126,7 +126,7 @@ def spoiled(site):
             for sample in text[first:]:
                 sample["outputs"]["probabilities"]["data"].reverse()
             golden.write_text(json.dumps(text))
-            (golden.parent / build._SUMS).write_text(json.dumps(build._sums(golden.parent)))
+            (golden.parent / builder._SUMS).write_text(json.dumps(builder._sums(golden.parent)))
 
     yield spoil
     shutil.rmtree(site.state / "work")  # no other test may inherit them

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import onnx
+import pandas
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.cluster import KMeans
@@ -220,7 +221,6 @@ print(hashlib.sha256(export.export(model, 3)).hexdigest())
 
 
 def test_a_case_asks_the_estimator_in_the_form_it_was_fitted_on():
-    pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X, columns=["a", "b", "c"])
     model = LogisticRegression().fit(table, Y)
     case = export.case(model, X, table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from taxiway.app.build import Built
+from taxiway.app.build.builder import Built
 from taxiway.catalog.manifest import NUMBER
 from taxiway.catalog.pbtxt import check, config_pbtxt, parse
 from taxiway.core import digest

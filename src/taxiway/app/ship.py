@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taxiway.app import build as building
 from taxiway.app.assemble import contents
+from taxiway.app.build import builder
 from taxiway.app.traffic import set_split, wait_ready, wake
 from taxiway.app.wire import Platform
 from taxiway.catalog import store
@@ -79,7 +79,7 @@ def plan(platform: Platform, notebook: Path, *, name: str | None, model: str | N
     """The model's name and what `ship` would do; touches nothing. Raises `Refused` as reading the notebook does."""
     named = name_for(notebook, name)
     cells = len(read.read(notebook).cells)
-    built = building.is_built(notebook, model=model, into=platform.places.work)
+    built = builder.is_built(notebook, model=model, into=platform.places.work)
     running = is_up(platform.supervisor)
     try:
         first = named not in platform.state().models
@@ -102,7 +102,7 @@ def ship(platform: Platform, notebook: Path, *, name: str | None, model: str | N
         )
     steps = _Steps(progress)
     steps.begin("build")
-    built = building.build(notebook, model=model, into=platform.places.work, progress=steps.say)
+    built = builder.build(notebook, model=model, into=platform.places.work, progress=steps.say)
     steps.begin("admit")
     stored, new = store.admit(platform.places.catalog, named, contents(named, built))
     _admit(platform, stored)

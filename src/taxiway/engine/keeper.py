@@ -35,9 +35,7 @@ _PATIENCE: Final = 2  # wrong golden answers in a row while coming up
 _GRACE_S: Final = 2.0  # beyond the server's own exit timeout
 
 
-def keep(
-    spec: EngineSpec, *, log: Callable[[str], None], before_start: Callable[[], None] | None = None
-) -> int:
+def keep(spec: EngineSpec, *, log: Callable[[str], None], before_start: Callable[[], None] | None = None) -> int:
     """Serve `spec` until SIGTERM or SIGINT; 0 then. For the main thread of a process.
 
     `before_start` is called before every start of the server; what it raises keeps the server from starting.

@@ -1,4 +1,4 @@
-"""Stands over the process that runs a notebook: `python -m taxiway.app.build_guard SPEC`.
+"""Stands over the process that runs a notebook: `python -m taxiway.app.build.guard SPEC`.
 
 It adopts whatever the notebook starts (what is sent to the background or into a session of its own, too), bounds the
 log, and ends everything as soon as the notebook's process has ended or nobody waits for it any more. It imports next
@@ -34,7 +34,7 @@ def main(spec: dict[str, Any]) -> int:
     """Run the build process to its end, and say `{"ended": exit code, "last_words": [...]}`; always 0."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     output, theirs = os.pipe()
-    command = [sys.executable, "-P", "-m", "taxiway.app.build_process", json.dumps(spec)]
+    command = [sys.executable, "-P", "-m", "taxiway.app.build.process", json.dumps(spec)]
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,

@@ -1,9 +1,9 @@
 """From a notebook to a proved model in a folder.
 
-The notebook runs in a process of its own (`build_process.py`) under a guard (`build_guard.py`), so that whatever it
+The notebook runs in a process of its own (`process.py`) under a guard (`guard.py`), so that whatever it
 starts ends with it. A finished build is kept under the digest of what it was made from: the notebook, the model asked
 for, and the versions of Python and of the libraries that matter; it counts as long as its own bytes, the data that
-the notebook read (`build_inputs.py`) and the versions that it names are what they were.
+the notebook read (`inputs.py`) and the versions that it names are what they were.
 
 `into` holds finished builds (twelve hex digits), `.build-*` folders of builds that go on, and a `.lock-*` file for
 each of these: whoever holds the lock owns the folders, so what a killed build left is known by its free lock.
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from taxiway import __version__
-from taxiway.app import build_inputs
+from taxiway.app.build import inputs
 from taxiway.core import digest
 from taxiway.core.contract import Contract
 from taxiway.core.errors import Refused
@@ -120,10 +120,10 @@ def _is_current(folder: Path, notebook: Path) -> bool:
         ):
             return False
         pins = [line.split("==") for line in (folder / "requirements.txt").read_text().split()]
-        inputs: dict[str, str | None] = json.loads((folder / "inputs.json").read_text())
+        noted: dict[str, str | None] = json.loads((folder / "inputs.json").read_text())
     except (OSError, ValueError, AttributeError, TypeError):
         return False
-    return all(_version(n) == v for n, v in pins) and build_inputs.same(inputs, notebook.absolute().parent)
+    return all(_version(n) == v for n, v in pins) and inputs.same(noted, notebook.absolute().parent)
 
 
 def _sums(folder: Path) -> dict[str, str]:
@@ -257,7 +257,7 @@ def _guarded(notebook: Path, model: str | None, out: Path) -> Iterator[tuple[Any
         try:
             guard = subprocess.Popen(
                 # -P: a file next to the notebook that is called like a library of ours is not taken for it.
-                [sys.executable, "-P", "-m", "taxiway.app.build_guard", json.dumps(spec)],
+                [sys.executable, "-P", "-m", "taxiway.app.build.guard", json.dumps(spec)],
                 cwd=folder if folder.is_dir() else out,
                 env={**os.environ, "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"},
                 stdin=subprocess.DEVNULL,

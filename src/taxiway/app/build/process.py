@@ -1,6 +1,6 @@
-"""The process that runs a notebook and writes what was proved: `python -m taxiway.app.build_process SPEC`.
+"""The process that runs a notebook and writes what was proved: `python -m taxiway.app.build.process SPEC`.
 
-Runs in the notebook's folder under a guard (`build_guard.py`), and ends when that does; what the notebook prints goes
+Runs in the notebook's folder under a guard (`guard.py`), and ends when that does; what the notebook prints goes
 to the log, what this process has to say goes through a pipe of its own.
 """
 
@@ -20,8 +20,8 @@ from typing import Any, Final
 import numpy as np
 
 from taxiway import __version__
-from taxiway.app.build_guard import die_with_parent
-from taxiway.app.build_inputs import Reads
+from taxiway.app.build.guard import die_with_parent
+from taxiway.app.build.inputs import Reads
 from taxiway.core import digest
 from taxiway.core.errors import Refused
 from taxiway.notebook import candidates, findings, imports, read, rebuild, session
