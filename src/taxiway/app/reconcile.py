@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Final
 
 from taxiway.app import programs
-from taxiway.app.desired import traffic
 from taxiway.app.wire import Platform
 from taxiway.core.errors import Refused, TaxiwayError
 from taxiway.core.revision import Revision
@@ -87,16 +86,3 @@ def _rotate(platform: Platform) -> None:
         if path.stat().st_size > _ACCESS_LOG_BYTES:
             path.replace(path.with_suffix(".log.1"))
             platform.envoy.reopen_logs()
-
-
-def carries(platform: Platform) -> bool:
-    """Whether the gateway has acknowledged the traffic of this moment."""
-    return platform.in_force(platform.state())
-
-
-def is_settled(platform: Platform, state: State) -> bool:
-    """Whether every revision that shall answer is ready."""
-    return all(
-        {b.number for b in t.backends} >= set(state.models[t.model].split)
-        for t in traffic(state, {r: s for r, s in platform.statuses().items() if s.state == "ready"})
-    )

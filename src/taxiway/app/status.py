@@ -67,17 +67,15 @@ def to_json(facts: Facts) -> dict[str, Any]:
     }
 
 
+def serves(facts: Facts) -> bool:
+    """Whether the gateway carries exactly what was decided and every revision that answers is ready."""
+    ready = {r: s for r, s in facts.statuses.items() if s.state == "ready"}
+    return facts.gateway_current and all(model_traffic(m, ready).split == m.split for m in facts.models)
+
+
 def healthy(facts: Facts) -> bool:
-    """Whether the gateway carries exactly what was decided and every process and every answering revision is up."""
-    return (
-        facts.gateway_current
-        and all(p.running for p in facts.processes.values())
-        and all(model_traffic(m, _ready(facts.statuses)).split == m.split for m in facts.models)
-    )
-
-
-def _ready(statuses: Statuses) -> Statuses:
-    return {r: s for r, s in statuses.items() if s.state == "ready"}
+    """Whether it serves, and every process runs: those of revisions without traffic, too."""
+    return serves(facts) and all(p.running for p in facts.processes.values())
 
 
 def _process(process: ProcessInfo) -> dict[str, Any]:

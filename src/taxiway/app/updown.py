@@ -7,18 +7,20 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from taxiway.app import issuers, programs, reconcile
+from taxiway.app import issuers, programs, status
 from taxiway.app import settings as configuration
 from taxiway.app.places import Places
 from taxiway.app.wire import Platform
 from taxiway.core.errors import Refused
+from taxiway.core.revision import Revision
 from taxiway.engine import keeper
 from taxiway.engine.home import default_home, locate
+from taxiway.engine.status import Status
 from taxiway.gateway import tokens
 from taxiway.gateway.publish import write_offline
 from taxiway.gateway.render import bootstrap
@@ -27,7 +29,8 @@ from taxiway.runtime import supervisord
 
 Progress = Callable[[str], None]
 
-_LOST_S: Final = 8.0  # an engine that has not even been started again for so long will not come back by itself
+_LOST_S: Final = 8.0
+_CALM_S: Final = 4.0
 
 
 def up(state: Path, flags: Mapping[str, Any], environment: Mapping[str, str], progress: Progress) -> Platform:
@@ -119,17 +122,24 @@ def _already_up(platform: Platform, progress: Progress) -> Platform:
 def _wait(platform: Platform, progress: Progress, patience_s: float = 120.0) -> None:
     if not supervisord.until(platform.envoy.ready, patience_s):
         raise Refused("the gateway did not become ready", f"its log: {platform.places.log / 'gateway.log'}")
-    state = platform.state()
-    if any(m.split for m in state.models.values()):
+    answering = [Revision(m.model, n) for m in platform.state().models.values() for n in m.split]
+    if answering:
         progress("waiting for the revisions that answer")
     end = time.monotonic() + patience_s
-    while not (reconcile.is_settled(platform, state) and reconcile.carries(platform)):
-        lagging = {r: s for r, s in platform.statuses().items() if s.state != "ready"}
-        lost = lagging and all(s.state == "failed" and time.time() - s.since > _LOST_S for s in lagging.values())
-        if lost or time.monotonic() > end:
-            failed = [f"{r}: {s.reason or s.state}" for r, s in lagging.items()]
-            raise Refused("the platform runs, but not every revision is ready", *failed, "see: taxiway status")
+    while not status.serves(status.collect(platform)):
+        found = platform.statuses()
+        lagging = {r: found.get(r) for r in answering if r not in found or found[r].state != "ready"}
+        if time.monotonic() > end or _lost(lagging.values(), now=time.time()):
+            reasons = [f"{r}: {s.reason or s.state if s else 'not started'}" for r, s in lagging.items()]
+            raise Refused("the platform runs, but not every revision is ready", *reasons, "see: taxiway status")
         time.sleep(0.1)
+    if not supervisord.until(lambda: status.healthy(status.collect(platform)), _CALM_S, every_s=0.1):
+        progress("it serves, but not all of it is well; see: taxiway status")
+
+
+def _lost(lagging: Collection[Status | None], *, now: float) -> bool:
+    """Whether waiting is of no use: each of them has failed and was not even started again for a while."""
+    return bool(lagging) and all(s is not None and s.state == "failed" and now - s.since > _LOST_S for s in lagging)
 
 
 @contextmanager
