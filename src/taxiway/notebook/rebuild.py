@@ -87,7 +87,7 @@ def rebuild(candidate: Candidate, calls: Sequence[Call]) -> Rebuilt:
         traced = _back(candidate, call, _numbers(candidate, call), chain)
         _prove(candidate, estimator, as_table(traced, names), call, call.result)
         raw.append(traced)
-    labels = tuple(type(s.transformer).__name__ for s in chain) + (candidate.class_name,)
+    labels = (*(type(s.transformer).__name__ for s in chain), candidate.class_name)
     return Rebuilt(estimator, train, unique(raw), names, labels)
 
 

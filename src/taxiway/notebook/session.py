@@ -25,7 +25,7 @@ from taxiway.notebook.source import tree
 
 _INSTALLERS: Final = ("pip ", "pip3 ", "conda ", "mamba ", "apt ", "apt-get ", "uv ", "python -m pip ")
 _ADVICE: Final = {
-    "ModuleNotFoundError": "install that library in the environment that runs taxiway, or put its file next to the notebook",
+    "ModuleNotFoundError": "install that library where taxiway is installed, or put its file next to the notebook",
     "FileNotFoundError": "put the file next to the notebook and name it by a relative path",
     "NameError": "run the notebook top to bottom in a fresh kernel to see the same",
     "EOFError": "a build has nobody to answer input(); write the value into the cell",
@@ -49,7 +49,7 @@ class Run:
     calls: tuple[Call, ...]
 
 
-class _Shell(InteractiveShell):  # type: ignore[misc]
+class _Shell(InteractiveShell):
     """IPython without a terminal: no event loop, no history, no installing."""
 
     def enable_gui(self, gui: str | None = None) -> None:
@@ -59,7 +59,7 @@ class _Shell(InteractiveShell):  # type: ignore[misc]
         if cmd.strip().startswith(_INSTALLERS):
             print(f"not run while building: {cmd.strip()}", file=sys.stderr)
             return
-        super().system(cmd)
+        super().system(cmd)  # type: ignore[no-untyped-call]
 
 
 def run(notebook: Notebook, progress: Callable[[Cell], None]) -> Run:
@@ -89,13 +89,17 @@ def _shell(recorder: Recorder) -> Any:
     config.InteractiveShell.colors = "nocolor"
     shell = _Shell.instance(config=config)
     for magic in ("pip", "conda", "mamba", "uv"):
-        shell.register_magic_function(lambda line: None, "line", magic)
+        shell.register_magic_function(_nothing, "line", magic)  # type: ignore[arg-type]
     shell.ast_transformers.append(Rewriter())
     setattr(builtins, HOOK, recorder)
     folder = os.getcwd()  # noqa: PTH109 - the text as Python itself would put it on the path
     if folder not in sys.path:
         sys.path.insert(0, folder)
     return shell
+
+
+def _nothing(_line: str) -> None:
+    """A magic that is not run while building."""
 
 
 def _note(result: Any, failures: list[BaseException]) -> None:
@@ -123,7 +127,7 @@ def is_candidate_like(thing: Any) -> bool:
 
 
 def _refused(notebook: Notebook, cell: Cell, error: BaseException) -> Refused:
-    line = _line(cell, error)
+    line = _line(error)
     text = cell.source.splitlines()
     source = text[line - 1].strip() if 0 < line <= len(text) else ""
     name = type(error).__name__
@@ -137,7 +141,7 @@ def _refused(notebook: Notebook, cell: Cell, error: BaseException) -> Refused:
     return Refused(*reasons, code="cell-error")
 
 
-def _line(cell: Cell, error: BaseException) -> int:
+def _line(error: BaseException) -> int:
     if isinstance(error, SyntaxError) and error.lineno:
         return error.lineno
     trace, line = error.__traceback__, 1

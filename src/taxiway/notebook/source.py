@@ -9,7 +9,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 def plain(source: str) -> str:
     """`source` as Python text; magics become calls of `get_ipython()`. Raises SyntaxError for broken ones."""
-    return str(TransformerManager().transform_cell(source))
+    return str(TransformerManager().transform_cell(source))  # type: ignore[no-untyped-call]
 
 
 def tree(source: str) -> ast.Module | None:
