@@ -127,7 +127,7 @@ def is_candidate_like(thing: Any) -> bool:
 
 
 def _refused(notebook: Notebook, cell: Cell, error: BaseException) -> Refused:
-    line = _line(error)
+    line = _line(cell, error)
     text = cell.source.splitlines()
     source = text[line - 1].strip() if 0 < line <= len(text) else ""
     name = type(error).__name__
@@ -141,15 +141,21 @@ def _refused(notebook: Notebook, cell: Cell, error: BaseException) -> Refused:
     return Refused(*reasons, code="cell-error")
 
 
-def _line(error: BaseException) -> int:
+def _line(cell: Cell, error: BaseException) -> int:
+    """Where in the cell it happened: the outermost line of the cell's own code."""
     if isinstance(error, SyntaxError) and error.lineno:
         return error.lineno
-    trace, line = error.__traceback__, 1
+    lines, trace = [], error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename.startswith("<ipython-input-"):
-            return trace.tb_lineno
+        if trace.tb_frame.f_code.co_filename.startswith(("<ipython-input-", "<timed ")):
+            lines.append(trace.tb_lineno)
         trace = trace.tb_next
-    return line
+    if not cell.source.lstrip().startswith("%%"):
+        return lines[0] if lines else 1
+    # The body of a cell magic is run as a cell of its own, which begins at its first line that is not empty.
+    text = cell.source.splitlines()
+    begin = next((i for i, line in enumerate(text) if i > 0 and line.strip() and not line.startswith("%%")), 0)
+    return min(begin + (lines[1] if len(lines) > 1 else (lines or [1])[0]), len(text))
 
 
 def _later(notebook: Notebook, cell: Cell, error: BaseException) -> str | None:
