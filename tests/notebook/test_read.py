@@ -47,6 +47,7 @@ def test_what_is_not_there_or_no_file_is_refused(tmp_path):
 
 
 def test_old_formats_and_sources_in_lines_are_read(tmp_path):
+    cell = {"cell_type": "code", "input": ["a = 1\n", "b = 2"], "language": "python", "outputs": []}
     old = {
         "nbformat": 3,
         "nbformat_minor": 0,

@@ -21,7 +21,9 @@ _MAGICS: Final = frozenset({"run_line_magic", "run_cell_magic", "system", "getou
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`kind` is one of print, plot, global-seed, absolute-path, magic, execution-order; `line` counts from 1."""
+    """`kind` is one of print, plot, global-seed, absolute-path, magic, execution-order, or (found by running it, when
+    float32 changes the model's own answers) rounding; `line` counts from 1.
+    """
 
     kind: str
     cell: int
