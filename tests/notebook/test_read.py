@@ -52,9 +52,7 @@ def test_old_formats_and_sources_in_lines_are_read(tmp_path):
         "nbformat": 3,
         "nbformat_minor": 0,
         "metadata": {},
-        "worksheets": [
-            {"cells": [{"cell_type": "code", "input": ["a = 1\n", "b = 2"], "language": "python", "outputs": []}]}
-        ],
+        "worksheets": [{"cells": [cell]}],
     }
     (tmp_path / "old.ipynb").write_text(json.dumps(old))
     assert read.read(tmp_path / "old.ipynb").cells[0].source == "a = 1\nb = 2"
