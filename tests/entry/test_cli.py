@@ -47,6 +47,8 @@ def test_without_a_platform_the_answer_says_how_to_start_one(command, tmp_path, 
         (Refused("first reason", "second"), 1, "taxiway: first reason\n  second"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (ZeroDivisionError("oops"), 3, "ZeroDivisionError: oops"),
+        (OSError(28, "No space left on device", "/state/x"), 1, "taxiway: /state/x: No space left on device; put that"),
+        (ConnectionResetError(104, "reset"), 3, "this is a bug of ours"),
     ],
 )
 def test_each_kind_of_end_has_its_exit_code(monkeypatch, capsys, error, code, said):

@@ -44,7 +44,7 @@ class SqlJournal:
         self._engine = sa.create_engine(url)
         if self._engine.dialect.name == "sqlite":
             sa.event.listen(self._engine, "connect", _durable)
-        with _readable(url):
+        with _readable(str(self._engine.url)):
             _metadata.create_all(self._engine)
 
     def read(self, after: int = 0) -> list[Entry]:

@@ -7,6 +7,7 @@ Every command module has `HELP` (one line), `arguments(parser)` and `run(args) -
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import sys
 import traceback
@@ -34,6 +35,11 @@ USAGE: Final = 2
 BUG: Final = 3
 INTERRUPTED: Final = 130
 
+# Troubles of the machine rather than of the program: no room, no right, no more files.
+_MACHINE: Final = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE}
+)
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; the only place where exceptions become exit codes."""
@@ -44,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"taxiway: {error}", file=sys.stderr)
         return USAGE
     except Refused as error:
-        _refused(error, as_json="--json" in words)
+        _refused(error, words)
         return REFUSED
     except KeyboardInterrupt:
         print("taxiway: interrupted; nothing is half done, run the same command again", file=sys.stderr)
@@ -52,11 +58,23 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return DONE
+    except OSError as error:
+        if error.errno not in _MACHINE:
+            return _bug(words)
+        where = f"{error.filename}: " if error.filename else ""
+        _refused(
+            Refused(f"{where}{error.strerror}; put that right and run the same command again", code="machine"), words
+        )
+        return REFUSED
     except Exception:
-        print(f"taxiway {__version__}: this is a bug of ours; please report all of this:", file=sys.stderr)
-        print(f"command: taxiway {' '.join(words)}", file=sys.stderr)
-        traceback.print_exc()
-        return BUG
+        return _bug(words)
+
+
+def _bug(words: list[str]) -> int:
+    print(f"taxiway {__version__}: this is a bug of ours; please report all of this:", file=sys.stderr)
+    print(f"command: taxiway {' '.join(words)}", file=sys.stderr)
+    traceback.print_exc()
+    return BUG
 
 
 def _run(words: list[str]) -> int:
@@ -79,8 +97,8 @@ def _run(words: list[str]) -> int:
     return int(args.run(args))
 
 
-def _refused(error: Refused, *, as_json: bool) -> None:
-    if as_json:
+def _refused(error: Refused, words: list[str]) -> None:
+    if "--json" in words:
         from taxiway.entry.cli.output import print_json
 
         print_json({"refused": {"code": error.code, "reasons": list(error.reasons)}})
