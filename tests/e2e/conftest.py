@@ -13,6 +13,7 @@ import pytest
 
 from taxiway.app import status
 from taxiway.app.wire import Platform
+from taxiway.engine import status as engine_status
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -106,7 +107,7 @@ def left_behind(state):
                 found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:
             continue
-    runs = [json.loads(f.read_text())["run"] for f in (state / "run/engines").glob("*.json")]
+    runs = [s.run for f in (state / "run/engines").glob("*.json") if (s := engine_status.read(f))]
     return found + [str(segment) for run in runs for segment in Path("/dev/shm").glob(f"{run}_*")]
 
 

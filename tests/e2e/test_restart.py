@@ -3,6 +3,7 @@
 import os
 import signal
 
+import psutil
 import pytest
 
 from tests.e2e.conftest import EXAMPLES, eventually, left_behind
@@ -43,6 +44,41 @@ def test_starting_twice_is_one_start_and_everything_killed_at_once_is_started_af
     assert eventually(lambda: two.taxiway("status", check=False).returncode == 1)
     two.taxiway("up")
     two.settled()
+
+
+def test_a_stop_ends_engines_whose_keepers_are_all_gone(two):
+    engines = [two.revision(n)["pid"] for n in (1, 2)]
+    boss = int((two.state / "run/supervisord.pid").read_text())
+    for pid in [boss, *(p["pid"] for p in two.status()["processes"])]:
+        os.kill(pid, signal.SIGKILL)
+    assert two.taxiway("down").stdout.strip() == "stopped"
+    assert not [pid for pid in engines if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]
+    assert left_behind(two.state) == []
+
+
+def test_files_that_were_garbled_are_named_and_a_stop_works_all_the_same(two):
+    settings = two.state / "platform.json"
+    good = settings.read_text()
+    settings.write_text('{"port"')
+    refused = two.taxiway("status", check=False)
+    assert (refused.returncode, "platform.json cannot be read" in refused.stderr) == (1, True)
+    assert two.taxiway("down").stdout.strip() == "stopped"
+    settings.write_text(good)
+    for rest in two.state.glob("control.db*"):
+        rest.unlink()
+    for text, said in ((None, "is gone or cut short"), ("{", "is gone or cut short"), ("{" * 999, "cannot be used")):
+        if text:
+            (two.state / "control.db").write_text(text)
+        refused = two.taxiway("up", check=False)
+        assert (refused.returncode, f"control.db {said}" in refused.stderr) == (1, True), refused.stderr
+    assert left_behind(two.state) == []
+
+
+def test_a_lost_report_of_an_engine_is_written_again(two):
+    for report in (two.state / "run/engines").glob("*.json"):
+        report.write_text("{")
+    two.settled()
+    assert two.revision(1)["carried_percent"] == 60
 
 
 def test_one_altered_byte_is_refused_and_the_others_take_the_traffic(two):

@@ -50,7 +50,7 @@ def read(path: Path) -> Settings:
     except FileNotFoundError:
         return Settings()
     except (OSError, ValueError) as error:
-        raise Refused(f"{path} cannot be read: {error}") from None
+        raise Refused(f"{path} cannot be read: {error}; restore it, or remove it to have the defaults") from None
     return _checked(path, kept)
 
 

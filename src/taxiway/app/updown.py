@@ -15,10 +15,11 @@ from typing import Any, Final
 from taxiway.app import issuers, programs, status
 from taxiway.app import settings as configuration
 from taxiway.app.places import Places
-from taxiway.app.wire import Platform
+from taxiway.app.wire import Platform, supervisor
 from taxiway.core.errors import Refused
 from taxiway.core.revision import Revision
 from taxiway.engine import keeper
+from taxiway.engine import status as engine_status
 from taxiway.engine.home import default_home, locate
 from taxiway.engine.status import Status
 from taxiway.gateway import tokens
@@ -37,35 +38,39 @@ def up(state: Path, flags: Mapping[str, Any], environment: Mapping[str, str], pr
     """Start the platform in `state`, or find it running; returns when it serves. Raises `Refused`, `Usage`."""
     places = Places(state)
     places.make()
-    with _starting(places):
+    with _starting(places, progress):
         settings = configuration.merge(configuration.read(places.settings), environment, flags)
         platform = Platform(places, settings)
         if supervisord.is_up(platform.supervisor):
-            return _already_up(platform, progress)
-        _start(platform, progress)
+            _require_same(platform)
+            progress("already running")
+        else:
+            _start(platform, progress)
         platform = Platform.at(state)
     _wait(platform, progress)
     return platform
 
 
-def down(platform: Platform, progress: Progress) -> bool:
-    """Stop everything of this platform; returns whether anything was running."""
-    places = platform.places
+def down(places: Places, progress: Progress) -> bool:
+    """Stop everything of the platform in `places`, whatever state its files are in; whether anything was running."""
     if not places.state.exists():
         return False
-    was = supervisord.is_up(platform.supervisor) or bool(supervisord.survivors(places.state))
+    engines = [engine_status.read(file) for file in places.engines.glob("*.json")]
+    was = supervisord.is_up(supervisor(places)) or bool(supervisord.survivors(places.state))
+    # An engine outlives the keeper that was killed.
+    was = was or any(e is None or e.pid is not None for e in engines)
     if was:
         progress("stopping gateway, controller and engines")
-        _end(platform, progress)
+        _end(places, progress)
     places.gateway_admin.unlink(missing_ok=True)
     if places.sockets != places.run:
         shutil.rmtree(places.sockets, ignore_errors=True)
     return was
 
 
-def _end(platform: Platform, progress: Progress) -> None:
-    supervisord.stop(platform.supervisor, progress)
-    for file in platform.places.engines.glob("*.json"):
+def _end(places: Places, progress: Progress) -> None:
+    supervisord.stop(supervisor(places), progress)
+    for file in places.engines.glob("*.json"):
         keeper.sweep(file)  # shared memory of an engine whose keeper did not live to clear it
 
 
@@ -74,7 +79,7 @@ def _start(platform: Platform, progress: Progress) -> None:
     left = supervisord.survivors(platform.places.state)
     if left:
         progress(f"ending {len(left)} processes that an earlier run left behind")
-        _end(platform, progress)
+        _end(platform.places, progress)
     settings = configuration.with_free_ports(platform.settings)
     for name, asked, got in (
         ("gateway", platform.settings.port, settings.port),
@@ -111,12 +116,9 @@ def _write_gateway(platform: Platform) -> None:
     write_offline(platform.desired(platform.state()), places.gateway)
 
 
-def _already_up(platform: Platform, progress: Progress) -> Platform:
-    kept = configuration.read(platform.places.settings)
-    if kept != platform.settings:
+def _require_same(platform: Platform) -> None:
+    if configuration.read(platform.places.settings) != platform.settings:
         raise Refused("the platform is running with other settings; stop it first: taxiway down")
-    progress("already running")
-    return platform
 
 
 def _wait(platform: Platform, progress: Progress, patience_s: float = 120.0) -> None:
@@ -143,10 +145,11 @@ def _lost(lagging: Collection[Status | None], *, now: float) -> bool:
 
 
 @contextmanager
-def _starting(places: Places) -> Iterator[None]:
+def _starting(places: Places, progress: Progress) -> Iterator[None]:
     with (places.run / "up.lock").open("a") as f:
         try:
             fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Refused(f"another start of {places.state} (by {os.getuid()}) is going on; wait for it") from None
+            progress("waiting for another start that is going on")
+            fcntl.flock(f, fcntl.LOCK_EX)
         yield

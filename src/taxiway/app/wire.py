@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from taxiway.app import settings as configuration
 from taxiway.app.desired import Statuses, traffic
@@ -33,6 +33,7 @@ from taxiway.release.state import State, replay
 from taxiway.runtime.supervisord import Supervisor
 
 OPERATOR = "taxiway/operator"
+_SMALLEST_DATABASE: Final = 512  # bytes; SQLite takes anything smaller for a new one
 
 
 @dataclass(slots=True)
@@ -51,12 +52,13 @@ class Platform:
 
     @property
     def supervisor(self) -> Supervisor:
-        places = self.places
-        return Supervisor(places.state, places.run, places.supervisor_socket, places.log / "supervisord.log")
+        return supervisor(self.places)
 
     @property
     def journal(self) -> Journal:
         if self._journal is None:
+            if not self.settings.database:
+                _require_journal(self.places)
             self._journal = SqlJournal(self.settings.database or f"sqlite:///{self.places.journal}")
         return self._journal
 
@@ -74,7 +76,7 @@ class Platform:
 
     def state(self) -> State:
         """Everything that was decided so far; raises `Refused` when there is no platform here."""
-        if not self.places.journal.exists() and not self.settings.database:
+        if not self.places.settings.exists() and not self.places.journal.exists() and not self.settings.database:
             raise Refused(f"there is no platform in {self.places.state}; start one: taxiway up", code="not-running")
         return replay(self.journal.read())
 
@@ -183,6 +185,22 @@ class Platform:
     def issuer_copy(self) -> Path:
         """The last good copy of an external issuer's keys: the gateway never waits for the issuer."""
         return self.places.keys / "callers.jwks.json"
+
+
+def _require_journal(places: Places) -> None:
+    """A journal that was lost must not be begun anew in silence; the settings are written after the first one."""
+    lost = not places.journal.exists() or places.journal.stat().st_size < _SMALLEST_DATABASE
+    if places.settings.exists() and lost:
+        raise Refused(
+            f"the journal {places.journal} is gone or cut short; restore it (with its -wal file, if there is one), "
+            f"or move {places.state} away to begin anew",
+            code="journal-lost",
+        )
+
+
+def supervisor(places: Places) -> Supervisor:
+    """The supervisor of the platform in `places`."""
+    return Supervisor(places.state, places.run, places.supervisor_socket, places.log / "supervisord.log")
 
 
 def actor() -> str:

@@ -31,6 +31,7 @@ from taxiway.engine.spec import EngineSpec
 from taxiway.engine.status import State, Status
 
 _STARTING_S: Final = 0.05  # between two looks at a server that is coming up
+_REPEAT_S: Final = 2.0  # between two looks at the status file
 _PATIENCE: Final = 2  # wrong golden answers in a row while coming up
 _GRACE_S: Final = 2.0  # beyond the server's own exit timeout
 
@@ -101,6 +102,11 @@ class _Keeper:
         since = self.status.since if state == self.status.state else time.time()
         self.status = replace(self.status, state=state, since=since, **changes)  # type: ignore[arg-type]
         status.write(self.spec.status_file, self.status)
+
+    def _repeat(self) -> None:
+        """Report again when the report was lost: without it no traffic comes."""
+        if status.read(self.spec.status_file) != self.status:
+            status.write(self.spec.status_file, self.status)
 
     def run(self, before: Status | None) -> int:
         golden = canary.load(self.spec.canary) if self.spec.canary else None
@@ -187,8 +193,9 @@ class _Keeper:
             if asking:
                 stack.callback(asking.close)
             while not self.stop.asked:
-                if ended := watched.ended(timeout_s=30):
+                if ended := watched.ended(timeout_s=_REPEAT_S):
                     return self._ending(current, ended)
+                self._repeat()
                 if asking and asking.verdict:
                     return asking.verdict
                 self.stop.calm()

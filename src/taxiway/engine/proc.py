@@ -72,9 +72,10 @@ class Watched:
     The processes need not be children. Use as a context.
     """
 
-    def __init__(self, pids: Sequence[int], wake: int) -> None:
+    def __init__(self, pids: Sequence[int], wake: int | None) -> None:
         self._poll = select.poll()
-        self._poll.register(wake, select.POLLIN)
+        if wake is not None:
+            self._poll.register(wake, select.POLLIN)
         self._pids: dict[int, int] = {}
         self._gone: list[int] = []
         for pid in pids:
@@ -91,6 +92,12 @@ class Watched:
         if self._gone:
             return self._gone
         return [self._pids[fd] for fd, _ in self._poll.poll(timeout_s * 1000) if fd in self._pids]
+
+    def all_ended(self, timeout_s: float) -> None:
+        """Return when every one of them has ended, or after `timeout_s`."""
+        deadline = time.monotonic() + timeout_s
+        for descriptor in self._pids:
+            select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
 
     def __enter__(self) -> Watched:
         return self
@@ -114,18 +121,20 @@ def kill_all(prefix: str, leader: int | None) -> None:
     """Kill the group that `leader` began and every process of the run; return when nothing is left.
 
     Stubs ignore SIGTERM and can outlive their server, and a server may be starting a stub right now: hence
-    kill, look again, until there is nothing to see (or five seconds have passed: the kernel may hold a
-    process that waits for a disk).
+    kill, wait, look again, until there is nothing to see (or five seconds have passed: the kernel may hold a
+    process that waits for a disk). A process that ends loses its command line first and its ports last, so its
+    end is waited for by descriptor.
     """
-    if leader is not None and is_member(leader, prefix):
-        with suppress(OSError):
-            os.killpg(leader, signal.SIGKILL)
     deadline = time.monotonic() + 5
     while (left := members(prefix)) and time.monotonic() < deadline:
-        for pid in left:
-            with suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.01)
+        with Watched(left, None) as dying:
+            if leader in left:
+                with suppress(OSError):
+                    os.killpg(leader, signal.SIGKILL)
+            for pid in left:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            dying.all_ended(deadline - time.monotonic())
 
 
 def remove_shared_memory(prefix: str) -> None:

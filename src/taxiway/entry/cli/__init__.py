@@ -61,7 +61,7 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in _MACHINE:
             return _bug(words)
-        where = f"{error.filename}: " if error.filename else ""
+        where = f"{error.filename}: " if error.filename else "the state folder or the one for temporary files: "
         _refused(
             Refused(f"{where}{error.strerror}; put that right and run the same command again", code="machine"), words
         )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 
 from taxiway.app import updown
-from taxiway.entry.cli.output import add_json, add_state, platform, print_json, progress
+from taxiway.app.places import Places
+from taxiway.app.settings import state_folder
+from taxiway.entry.cli.output import add_json, add_state, print_json, progress
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Stop everything."""
-    stopped = updown.down(platform(args), progress)
+    stopped = updown.down(Places(state_folder(args.state)), progress)
     if args.json:
         print_json({"stopped": stopped})
     else:

@@ -30,7 +30,9 @@ def _show(facts: dict[str, Any]) -> None:
         print(f"not running ({facts['state_folder']}); start it: taxiway up")
     else:
         gateway = facts["gateway"]
-        word = "ready" if gateway["ready"] and gateway["in_force"] else "NOT READY"
+        word = "ready" if gateway["ready"] else "NOT READY"
+        if gateway["ready"] and not gateway["in_force"]:
+            word = "serves, but NOT what was decided (why: the last lines of log/controller.log)"
         print(f"{'healthy' if facts['healthy'] else 'NOT HEALTHY'}: gateway {gateway['url']} {word}")
         print(f"status page {facts['console']}\n")
         rows = [(p["name"], p["state"], str(p["pid"] or "-"), when(p["since"])) for p in facts["processes"]]
