@@ -1,5 +1,11 @@
 """What every test package may use."""
 
+import os
+
+# One thread each for the arrays of all test processes: there is nothing to gain, and forks are safe.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 from hypothesis import settings
 

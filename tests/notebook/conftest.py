@@ -1,6 +1,6 @@
-"""Notebooks run in a forked child: running one takes over the process, and everything heavy is imported once."""
+"""Notebooks run in a child of their own: running one takes over the process."""
 
-import json
+import multiprocessing
 import os
 import sys
 import traceback
@@ -55,33 +55,34 @@ def summary(run, model, where):
     }
 
 
+def child(pipe, path, model):
+    """Run the notebook at `path` in this process and send what came of it."""
+    sys.stdin = open(os.devnull)  # noqa: SIM115, PTH123 - as a build has it
+    os.chdir(path.parent)
+    try:
+        said = summary(session.run(read.read(path), lambda cell: None), model, path.name)
+    except Refused as no:
+        said = {"refused": list(no.reasons), "code": no.code}
+    except BaseException:
+        said = {"bug": traceback.format_exc()}
+    pipe.send(said)
+
+
 class Notebooks:
-    def __init__(self, folder):
+    def __init__(self, folder, context):
         self.folder = folder
+        self.context = context
 
     def run(self, *cells, model=None):
         """The summary of a notebook, or `{"refused": reasons, "code": ...}`."""
-        path = write(self.folder, *cells)
-        receive, send = os.pipe()
-        child = os.fork()
-        if child == 0:
-            try:
-                sys.stdin = open(os.devnull)  # noqa: SIM115, PTH123 - as a build has it
-                os.chdir(self.folder)
-                try:
-                    said = summary(session.run(read.read(path), lambda cell: None), model, path.name)
-                except Refused as no:
-                    said = {"refused": list(no.reasons), "code": no.code}
-                except BaseException:
-                    said = {"bug": traceback.format_exc()}
-                with os.fdopen(send, "w") as pipe:
-                    json.dump(said, pipe)
-            finally:
-                os._exit(0)
-        os.close(send)
-        with os.fdopen(receive) as pipe:
-            said = json.loads(pipe.read() or "{}")
-        os.waitpid(child, 0)
+        receive, send = self.context.Pipe(duplex=False)
+        process = self.context.Process(target=child, args=(send, write(self.folder, *cells), model))
+        process.start()
+        send.close()
+        try:
+            said = receive.recv()
+        finally:
+            process.join()
         assert "bug" not in said, said["bug"]
         return said
 
@@ -92,6 +93,14 @@ class Notebooks:
         return said["code"], "\n".join(said["refused"])
 
 
+@pytest.fixture(scope="session")
+def context():
+    """Children come from a server process that has everything heavy imported and nothing else going on."""
+    found = multiprocessing.get_context("forkserver")
+    found.set_forkserver_preload(["tests.notebook.conftest"])
+    return found
+
+
 @pytest.fixture
-def notebooks(tmp_path):
-    return Notebooks(tmp_path)
+def notebooks(tmp_path, context):
+    return Notebooks(tmp_path, context)
