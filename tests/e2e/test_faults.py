@@ -77,12 +77,20 @@ def test_a_killed_keeper_costs_no_request_and_adopts_the_running_engine(live, an
 
 def test_while_one_of_two_is_down_the_other_answers_all(live, answers):
     live.taxiway("traffic", "risk", "1=50", "2=50")
-    os.kill(live.revision(2)["pid"], signal.SIGKILL)
-    assert eventually(lambda: live.revision(2)["carried_percent"] == 0 and live.status()["gateway"]["in_force"])
-    with answers() as callers:
-        callers.reached(200)
-        live.settled()  # it comes back meanwhile
-        callers.reached(callers.total + 200)
+    # With a file too many it is not started again, for as long as the test needs.
+    extra = live.state / "catalog/risk/2/repository/extra"
+    extra.touch()
+    try:
+        os.kill(live.revision(2)["pid"], signal.SIGKILL)
+        assert eventually(lambda: live.revision(2)["carried_percent"] == 0 and live.status()["gateway"]["in_force"])
+        with answers() as callers:
+            callers.reached(200)
+            assert callers.answers[(200, "2")] == 0
+            extra.unlink()
+            live.settled()
+            callers.reached(callers.total + 200)
+    finally:
+        extra.unlink(missing_ok=True)
     assert callers.failed == []
     assert callers.answers[(200, "1")]
-    assert live.revision(2)["carried_percent"] == 50
+    assert callers.answers[(200, "2")]
