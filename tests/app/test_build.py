@@ -332,21 +332,56 @@ def test_a_damaged_build_is_made_again(plain, tmp_path):
 
 def test_a_silently_wrong_conversion_is_refused_with_its_rows_and_the_way_out_that_is_told_works(tmp_path):
     fit = """
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
 X, y = load_breast_cancer(return_X_y=True)
-model = HistGradientBoostingClassifier(max_iter=20).fit(X, y)
+X = X[:, :5] / X[:, :5].max(axis=0)
+model = CalibratedClassifierCV(LogisticRegression(max_iter=500), method="isotonic", cv=3).fit(X, y)
 """
     no = refused(write(tmp_path / "as is/n.ipynb", fit), tmp_path / "into")
     assert no.code == "parity"
     assert no.reasons[0].startswith("model@1: ")
-    assert " of 569 rows)" in no.reasons[0]
     rows = [line for line in no.reasons if line.startswith("row ")]
     assert 1 <= len(rows) <= 5
     assert all("the notebook's model says [" in line and "input [" in line for line in rows)
-    assert "cast it to float32 before fitting" in no.reasons[-1]
-    cast = write(tmp_path / "cast/n.ipynb", fit.replace("fit(X", "fit(X.astype('float32')"))
-    assert read(quiet(cast, tmp_path / "into"), "parity")["rows"] == 569
+    assert "for calibration, use sigmoid" in no.reasons[-1]
+    sigmoid = write(tmp_path / "sigmoid/n.ipynb", fit.replace("isotonic", "sigmoid"))
+    assert read(quiet(sigmoid, tmp_path / "into"), "parity")["rows"] == 569
+
+
+def test_made_rows_are_part_of_the_proof_and_told_by_kind(tmp_path):
+    fit = """
+import numpy as np, pandas as pd
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+rng = np.random.default_rng(0)
+table = pd.DataFrame({"age": rng.integers(18, 80, 300).astype(float), "city": rng.choice(["Köln", "Ulm"], 300)})
+table.loc[::17, "age"] = np.nan
+table["note"] = "not looked at"
+numbers = make_pipeline(SimpleImputer(), StandardScaler())
+encode = make_column_transformer((numbers, ["age"]), (OneHotEncoder(), ["city"]))
+model = make_pipeline(encode, RandomForestClassifier(20, random_state=0))
+model.fit(table, (table.age > 40) ^ (table.city == "Ulm"))
+"""
+    built = quiet(write(tmp_path / "n.ipynb", fit), tmp_path / "into")
+    assert [(f.name, f.spec.dtype, f.spec.dims) for f in built.contract.inputs] == [
+        ("age", "FP32", (1,)),
+        ("city", "BYTES", (1,)),
+    ]
+    made = read(built, "parity")["made"]
+    assert {kind: figures["differing"] for kind, figures in made.items()} == dict.fromkeys(made, 0)
+    assert made["tie"]["rows"] > 30
+    assert made["missing"]["rows"] >= 1
+    # The encoder refuses cities that it does not know, so the contract does.
+    assert made["unseen"] == {"rows": 0, "refused": 0, "differing": 0, "flips": 0, "max_abs_error": 0.0}
+    (unused,) = [f for f in read(built, "report") if f["kind"] == "unused-column"]
+    assert "note" in unused["message"]
+    replayed = sum(len(next(iter(c["inputs"].values()))["data"]) for c in read(built, "replay"))
+    assert replayed == read(built, "parity")["rows"] + sum(figures["rows"] for figures in made.values())
 
 
 def test_rows_that_the_notebooks_own_model_answers_otherwise_in_float32_are_reported(tmp_path):
@@ -432,15 +467,15 @@ def test_a_cell_that_fails_is_named_with_its_line(tmp_path):
                 "import pandas as pd\nfrom sklearn.compose import make_column_transformer\n"
                 "from sklearn.linear_model import LogisticRegression\nfrom sklearn.pipeline import make_pipeline\n"
                 "from sklearn.preprocessing import OneHotEncoder\n"
-                "table = pd.DataFrame({'city': ['a', 'b', 'a', 'b'], 'size': [1, 2, 3, 4.0]})\n"
+                "table = pd.DataFrame({'city': ['a', None, 'a', 'b'], 'size': [1, 2, 3, 4.0]})\n"
                 "encode = make_column_transformer((OneHotEncoder(), ['city']), remainder='passthrough')\n"
                 "model = make_pipeline(encode, LogisticRegression()).fit(table, [0, 1, 0, 1])"
             ],
-            "not-numeric",
+            "not-servable",
         ),
         ([FIT.replace("fit(X, y)", "fit(X, y)\nclf.fit(X * 1e39, y)")], "beyond-float32"),
     ],
-    ids=["no model", "nothing certain", "text columns", "beyond float32"],
+    ids=["no model", "nothing certain", "missing text", "beyond float32"],
 )
 def test_what_cannot_be_served_is_refused_with_a_reason_and_what_to_do(tmp_path, cells, code):
     no = refused(write(tmp_path / "n.ipynb", *cells), tmp_path / "into")

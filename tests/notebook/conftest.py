@@ -49,10 +49,15 @@ def summary(run, model, where):
     return lines | {
         "steps": list(rebuilt.steps),
         "names": list(rebuilt.names),
-        "train": rebuilt.train.tolist(),
-        "rows": rebuilt.rows.tolist(),
+        "train": plain(rebuilt.train),
+        "rows": plain(rebuilt.rows),
         "answers": answers,
     }
+
+
+def plain(table):
+    """The rows of any form as lists."""
+    return table.to_numpy().tolist() if hasattr(table, "iloc") else table.tolist()
 
 
 def child(pipe, path, model):

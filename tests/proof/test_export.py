@@ -21,7 +21,7 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from taxiway.core.errors import Refused
-from taxiway.proof import export, ort, parity
+from taxiway.proof import export, ort, parity, tensors
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3)).astype(np.float32).astype(np.float64)
@@ -41,10 +41,18 @@ class Halves(TransformerMixin, BaseEstimator):
         return True
 
 
+def exported(estimator, width=3):
+    return export.export(estimator, (tensors.Input("X", "FP32", width),))[0]
+
+
+def asked(estimator, rows):
+    return export.case(estimator, {"X": rows.astype(np.float32)}, rows)
+
+
 def proved(estimator):
     """The case of a fitted estimator and what its export answers, after both were found alike."""
-    model = export.export(estimator, 3)
-    case = export.case(estimator, X, X)
+    model = exported(estimator)
+    case = asked(estimator, X)
     served = ort.Served(model)
     got = served.run(case.feeds)
     limits = parity.tolerance([case])
@@ -114,9 +122,9 @@ def test_a_regressor_answers_one_column_for_each_target():
 
 def test_a_pipeline_is_exported_with_its_scaler():
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X * 100 + 7, Y)
-    exported = ort.Served(export.export(model, 3)).run({"X": (X * 100 + 7).astype(np.float32)})
-    assert np.allclose(exported["probabilities"], model.predict_proba(X * 100 + 7), atol=1e-5)
-    assert not np.allclose(exported["probabilities"], model.predict_proba(X), atol=0.1)
+    answers = ort.Served(exported(model, 3)).run({"X": (X * 100 + 7).astype(np.float32)})
+    assert np.allclose(answers["probabilities"], model.predict_proba(X * 100 + 7), atol=1e-5)
+    assert not np.allclose(answers["probabilities"], model.predict_proba(X), atol=0.1)
 
 
 def test_a_search_is_exported_as_its_best_estimator():
@@ -132,18 +140,18 @@ def test_what_is_neither_classifier_nor_regressor_is_refused(model):
     with pytest.raises(
         Refused, match=rf"{type(model).__name__} is neither a classifier nor a regressor.*--model"
     ) as no:
-        export.export(model.fit(X), 3)
+        exported(model.fit(X), 3)
     assert no.value.code == "not-exportable"
 
 
 def test_a_classifier_of_several_targets_is_refused_however_it_looks():
     targets = np.stack([Y > 0, Y > 1], axis=1).astype(int)
     with pytest.raises(Refused, match="MultiOutputClassifier predicts several targets at once") as no:
-        export.export(MultiOutputClassifier(LogisticRegression()).fit(X, targets), 3)
+        exported(MultiOutputClassifier(LogisticRegression()).fit(X, targets), 3)
     assert no.value.code == "not-exportable"
     looks_like_one = OneVsRestClassifier(LogisticRegression()).fit(X, targets)
     with pytest.raises(Refused, match="OneVsRestClassifier predicts several targets at once"):
-        export.case(looks_like_one, X, X)
+        asked(looks_like_one, X)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +165,7 @@ def test_a_classifier_of_several_targets_is_refused_however_it_looks():
 )
 def test_a_step_without_a_conversion_is_refused_by_name_with_what_to_do(step, named):
     with pytest.raises(Refused) as no:
-        export.export(make_pipeline(step, LogisticRegression()).fit(X, Y), 3)
+        exported(make_pipeline(step, LogisticRegression()).fit(X, Y), 3)
     assert no.value.code == "no-conversion"
     what, way_out = no.value.reasons
     assert type(step).__name__ + " + LogisticRegression cannot be converted to ONNX" in what
@@ -173,17 +181,17 @@ def test_a_converter_that_talks_for_pages_is_cut_short(monkeypatch):
 
     monkeypatch.setattr(export, "convert_sklearn", convert)
     with pytest.raises(Refused) as no:
-        export.export(LogisticRegression().fit(X, Y), 3)
+        exported(LogisticRegression().fit(X, Y), 3)
     assert len(str(no.value)) < 1000
 
 
 def test_converting_prints_nothing(capfd):
-    export.export(RandomForestClassifier(3).fit(X, Y), 3)
+    exported(RandomForestClassifier(3).fit(X, Y), 3)
     assert capfd.readouterr() == ("", "")
 
 
 def test_the_input_takes_float32_rows_of_the_features_and_any_number_of_them():
-    model = onnx.load_model_from_string(export.export(LogisticRegression().fit(X, Y), 3))
+    model = onnx.load_model_from_string(exported(LogisticRegression().fit(X, Y), 3))
     (given,) = model.graph.input
     assert given.name == "X"
     assert given.type.tensor_type.elem_type == onnx.TensorProto.FLOAT
@@ -195,7 +203,7 @@ def test_the_input_takes_float32_rows_of_the_features_and_any_number_of_them():
 
 def test_the_same_estimator_gives_the_same_bytes():
     model = make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, Y)
-    assert export.export(model, 3) == export.export(model, 3)
+    assert exported(model, 3) == exported(model, 3)
 
 
 def test_the_same_estimator_gives_the_same_bytes_in_every_process():
@@ -204,10 +212,10 @@ import hashlib, numpy as np
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from taxiway.proof import export
+from taxiway.proof import export, tensors
 X = np.random.default_rng(0).normal(size=(60, 3))
 model = make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, (X[:, 0] > 0) * 1)
-print(hashlib.sha256(export.export(model, 3)).hexdigest())
+print(hashlib.sha256(export.export(model, (tensors.Input("X", "FP32", 3),))[0]).hexdigest())
 """
     running = [
         subprocess.Popen(
@@ -223,6 +231,6 @@ print(hashlib.sha256(export.export(model, 3)).hexdigest())
 def test_a_case_asks_the_estimator_in_the_form_it_was_fitted_on():
     table = pandas.DataFrame(X, columns=["a", "b", "c"])
     model = LogisticRegression().fit(table, Y)
-    case = export.case(model, X, table)
+    case = export.case(model, {"X": X.astype(np.float32)}, table)
     assert case.feeds["X"].dtype == np.float32
     assert case.expected["label"].ravel().tolist() == model.predict(table).tolist()

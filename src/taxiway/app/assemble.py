@@ -11,7 +11,7 @@ from taxiway.catalog.pbtxt import check, config_pbtxt, parse
 from taxiway.core import digest
 from taxiway.core.errors import Refused
 
-_EVIDENCE: Final = ("contract", "golden", "parity", "profile", "lineage", "report")
+_EVIDENCE: Final = ("contract", "golden", "parity", "profile", "lineage", "replay", "report")
 
 
 def contents(model: str, built: Built, *, timeout_ms: int = 10_000) -> Mapping[str, bytes]:

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from taxiway.core.errors import Refused
 from taxiway.notebook.candidates import Candidate
 from taxiway.notebook.record import Call
-from taxiway.notebook.rows import Matrix, bad_columns, columns, matrix, places, shared_columns, unique
+from taxiway.notebook.rows import Table, columns, is_frame, places, shared_columns, stack, table, take, trouble, unique
 
 _WAY_OUT: Final = "Put scaler and model in one Pipeline (sklearn.pipeline.make_pipeline), fit that, and build again"
 _ANSWERS: Final = ("predict_proba", "predict")
@@ -29,17 +29,17 @@ _SAW_ROWS: Final = frozenset({"predict", "predict_proba", "decision_function", "
 class Rebuilt:
     """The whole way from raw rows to answers.
 
-    `train` and `rows` are float64 [rows, features]: what it was fitted on, and every raw row the notebook showed it
+    `train` and `rows` are tables (see `rows.py`): what it was fitted on, and every raw row the notebook showed it
     (training rows first, each once). `names` are the columns, when it was fitted on a DataFrame.
     """
 
     estimator: Any
-    train: Matrix
-    rows: Matrix
+    train: Table
+    rows: Table
     names: tuple[str, ...]
     steps: tuple[str, ...]
 
-    def table(self, rows: Matrix) -> Any:
+    def table(self, rows: Table) -> Any:
         """`rows` in the form that the estimator was fitted on."""
         return as_table(rows, self.names)
 
@@ -50,14 +50,14 @@ class _Step:
 
     transformer: Any
     cell: int
-    before: Matrix
-    after: Matrix
+    before: Table
+    after: Table
     names: tuple[str, ...]
 
 
-def as_table(rows: Matrix, names: tuple[str, ...]) -> Any:
+def as_table(rows: Table, names: tuple[str, ...]) -> Any:
     """A DataFrame when there are names, else the rows themselves."""
-    if not names:
+    if not names or is_frame(rows):
         return rows
     import pandas
 
@@ -65,7 +65,7 @@ def as_table(rows: Matrix, names: tuple[str, ...]) -> Any:
 
 
 def rebuild(candidate: Candidate, calls: Sequence[Call]) -> Rebuilt:
-    """Rebuild `candidate`. Raises Refused when its rows are no numbers, cannot be traced, or the answers differ."""
+    """Rebuild `candidate`. Raises Refused when its rows are no table, cannot be traced, or the answers differ."""
     mine = [c for c in calls if c.owner is candidate.owner]
     fits = [i for i, c in enumerate(mine) if c.method == "fit"]
     if not fits:
@@ -75,7 +75,7 @@ def rebuild(candidate: Candidate, calls: Sequence[Call]) -> Rebuilt:
             code="untraceable",
         )
     seen = [mine[fits[-1]], *(c for c in mine[fits[-1] + 1 :] if c.method in _SAW_ROWS)]
-    fit_rows = _numbers(candidate, seen[0])
+    fit_rows = _table(candidate, seen[0])
     steps = _steps(calls)
     chain = _chain(candidate, seen[0], fit_rows, steps)
     names = chain[0].names if chain else columns(seen[0].rows)
@@ -84,27 +84,20 @@ def rebuild(candidate: Candidate, calls: Sequence[Call]) -> Rebuilt:
     raw = [train]
     _prove(candidate, estimator, as_table(train, names), seen[0], None)
     for call in seen[1:]:
-        traced = _back(candidate, call, _numbers(candidate, call), chain)
+        traced = _back(candidate, call, _table(candidate, call), chain)
         _prove(candidate, estimator, as_table(traced, names), call, call.result)
         raw.append(traced)
     labels = (*(type(s.transformer).__name__ for s in chain), candidate.class_name)
     return Rebuilt(estimator, train, unique(raw), names, labels)
 
 
-def _numbers(candidate: Candidate, call: Call) -> Matrix:
-    bad = bad_columns(call.rows)
-    if bad:
-        raise Refused(
-            f"{candidate.label}: the columns {', '.join(bad)} hold text, dates or categories; only numbers can be "
-            "served yet. Encode them as numbers before the pipeline (for instance with pandas.get_dummies)",
-            code="not-numeric",
-        )
-    rows = matrix(call.rows)
+def _table(candidate: Candidate, call: Call) -> Table:
+    rows = table(call.rows)
     if rows is None or not len(rows):
         raise Refused(
-            f"{candidate.label}: what cell {call.cell} gives to .{call.method}() is no table of numbers; "
-            "only tables of numbers can be served yet",
-            code="not-numeric",
+            f"{candidate.label}: the rows that cell {call.cell} gives to .{call.method}() cannot be served: "
+            f"{trouble(call.rows) if rows is None else 'there are none'}",
+            code="not-servable",
         )
     return rows
 
@@ -115,16 +108,16 @@ def _steps(calls: Sequence[Call]) -> list[_Step]:
     for owner in {id(c.owner): c.owner for c in calls if c.method in ("transform", "fit_transform")}.values():
         mine = [c for c in calls if c.owner is owner and c.method.startswith(("fit", "transform"))]
         last_fit = max((i for i, c in enumerate(mine) if c.method.startswith("fit")), default=0)
-        pairs = [(matrix(c.rows), matrix(c.result), c) for c in mine[last_fit:] if c.method.endswith("transform")]
+        pairs = [(table(c.rows), table(c.result), c) for c in mine[last_fit:] if c.method.endswith("transform")]
         good = [(a, b, c) for a, b, c in pairs if a is not None and b is not None and len(a) == len(b)]
-        if good:
-            before, after = np.vstack([a for a, _, _ in good]), np.vstack([b for _, b, _ in good])
+        if good and len({(a.shape[1:], b.shape[1:]) for a, b, _ in good}) == 1:
+            before, after = stack([a for a, _, _ in good]), stack([b for _, b, _ in good])
             names = next((n for _, _, c in good if (n := columns(c.rows))), ())
             found.append(_Step(owner, good[-1][2].cell, before, after, names))
     return found[::-1]
 
 
-def _chain(candidate: Candidate, fit: Call, rows: Matrix, steps: list[_Step]) -> list[_Step]:
+def _chain(candidate: Candidate, fit: Call, rows: Table, steps: list[_Step]) -> list[_Step]:
     """The transformers from the raw rows to `rows`, first to last."""
     chain: list[_Step] = []
     left = [s for s in steps if s.transformer is not candidate.owner]
@@ -134,7 +127,7 @@ def _chain(candidate: Candidate, fit: Call, rows: Matrix, steps: list[_Step]) ->
             break
         chain.insert(0, step)
         left.remove(step)
-        rows = step.before[places(rows, step.after) or []]
+        rows = take(step.before, places(rows, step.after) or [])
     half = next((s for s in left if not _idle(s, rows) and shared_columns(rows, s.after)), None)
     if half is not None:
         raise _untraceable(
@@ -145,13 +138,15 @@ def _chain(candidate: Candidate, fit: Call, rows: Matrix, steps: list[_Step]) ->
     return chain
 
 
-def _idle(step: _Step, rows: Matrix) -> bool:
+def _idle(step: _Step, rows: Table) -> bool:
     """A transformer that left everything as it was is no part of the way, however alike the rows look."""
+    if is_frame(step.before) or is_frame(step.after) or step.before.dtype == object:
+        return False
     same = step.before.shape == step.after.shape and np.array_equal(step.before, step.after, equal_nan=True)
     return same and places(rows, step.before) is not None
 
 
-def _back(candidate: Candidate, call: Call, rows: Matrix, chain: list[_Step]) -> Matrix:
+def _back(candidate: Candidate, call: Call, rows: Table, chain: list[_Step]) -> Table:
     for step in reversed(chain):
         found = places(rows, step.after)
         if found is None:
@@ -160,7 +155,7 @@ def _back(candidate: Candidate, call: Call, rows: Matrix, chain: list[_Step]) ->
                 f"cell {call.cell} calls .{call.method}() on rows that did not come out of "
                 f"{type(step.transformer).__name__} (cell {step.cell}), though the model was fitted on such rows",
             )
-        rows = step.before[found]
+        rows = take(step.before, found)
     return rows
 
 

@@ -1,6 +1,6 @@
-"""scikit-learn estimators to ONNX.
+"""scikit-learn estimators, and those of XGBoost and LightGBM, to ONNX.
 
-One input `X`, float32 [rows, features]; classifiers answer `label` and, when they know probabilities,
+What goes in is said by a signature (see `tensors.py`); classifiers answer `label` and, when they know probabilities,
 `probabilities` [rows, classes]; regressors answer `prediction` [rows, targets].
 """
 
@@ -9,20 +9,27 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from skl2onnx import convert_sklearn
-from skl2onnx.common.data_types import FloatTensorType
+from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, Int64TensorType, StringTensorType
 from sklearn.base import is_classifier, is_regressor
 
 from taxiway.core.errors import Refused
+from taxiway.proof import boosters, imputer, trees
 from taxiway.proof.cases import Array, Case, columns_of_rows
 from taxiway.proof.graph import finish, rename_outputs
+from taxiway.proof.ort import Served
+from taxiway.proof.tensors import WHOLE, Input, Signature, used
 
-TARGET_OPSET: Final = {"": 17, "ai.onnx.ml": 3}
-INPUT: Final = "X"
+OPSET: Final = 17
+ML_OPSET: Final = 3
+_TYPES: Final = {"FP32": FloatTensorType, "INT64": Int64TensorType, "BYTES": StringTensorType}
+# One converter's message was 119 MB: it held the model.
+_SAID: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,38 +58,87 @@ def shape(estimator: Any) -> Shape:
     return Shape(("label", "probabilities") if hasattr(estimator, "predict_proba") else ("label",), labels)
 
 
-def export(estimator: Any, features: int) -> bytes:
-    """The ONNX model of `estimator` over `features` columns; the same bytes for the same estimator.
+def export(
+    estimator: Any, inputs: Signature, *, opset: int = OPSET, ml_opset: int = ML_OPSET
+) -> tuple[bytes, Signature]:
+    """The ONNX model of `estimator` over `inputs`, the same bytes for the same estimator, and the inputs it uses.
 
     Raises Refused when there is no conversion, naming what has none.
     """
     answers = shape(estimator)
-    options: list[Any] = [{id(estimator): {"zipmap": False}} if "label" in answers.outputs else None]
+    known = _alone(boosters.prepared(estimator))
+    known = trees.floored(known) if trees.is_tree(known) else known
+    options: list[Any] = [{id(known): {"zipmap": False}} if "label" in answers.outputs else None]
     if answers.outputs == ("label",):
         # Some classifiers without probabilities have a converter that does not know the option.
-        options.append({id(part): {} for part in _answering(estimator)})
+        options.append({id(part): {} for part in _answering(known)})
     try:
-        model = _converted(estimator, features, options)
+        opsets = {"": opset, "ai.onnx.ml": ml_opset}
+        model = _exactly(known, inputs, options, opsets) or _converted(known, inputs, options, opsets)
     except Exception as error:  # converters fail with every kind of error, KeyError and RuntimeError included
         raise _no_conversion(estimator, error) from error
     del model.graph.output[len(answers.outputs) :]
     rename_outputs(model, dict(zip((o.name for o in model.graph.output), answers.outputs, strict=True)))
-    return finish(model, own=True)
+    kept = _without_unused(model, inputs)
+    return finish(model, own=True), kept
 
 
-def _converted(estimator: Any, features: int, options: list[Any]) -> Any:
-    """The model by the first of `options` that its converter knows."""
-    initial = [(INPUT, FloatTensorType([None, features]))]
+def _alone(estimator: Any) -> Any:
+    """The only step of a pipeline of one, else `estimator`."""
+    steps: Any = getattr(estimator, "steps", ())
+    return _alone(steps[0][1]) if len(steps) == 1 else estimator
+
+
+def _without_unused(model: Any, inputs: Signature) -> Signature:
+    """Take the inputs that no node reads out of the graph: a caller need not send them."""
+    read = {name for node in model.graph.node for name in node.input}
+    left = [value for value in model.graph.input if value.name in read]
+    if not left:
+        return inputs
+    del model.graph.input[:]
+    model.graph.input.extend(left)
+    return used(inputs, [value.name for value in left])
+
+
+def _exactly(estimator: Any, inputs: Signature, options: list[Any], opsets: dict[str, int]) -> Any | None:
+    """The model of a tree, or of a pipeline that ends with one, rounded as in the notebook; None when it cannot be."""
+    found = trees.parts(estimator)
+    if found is None:
+        return None
+    front = found[0]
+    tree = trees.floored(found[1]) if trees.keeps_float32(front) else found[1]
+    between = (Input(WHOLE, "FP32", int(found[1].n_features_in_)),)
+    imputer.register()
+    try:
+        first = _converted(front, inputs, [None], opsets, wide=True)
+        second = _converted(tree, between, _zipmap(tree, options), opsets)
+        model = trees.joined(first, second, inputs, opsets)
+        Served(bytes(model.SerializeToString()))
+    except Exception:  # an operator without float64, in any of its forms
+        return None
+    return model
+
+
+def _zipmap(model: Any, options: list[Any]) -> list[Any]:
+    return [None] if options[0] is None else [{id(model): {"zipmap": False}}]
+
+
+def _converted(
+    estimator: Any, inputs: Signature, options: list[Any], opsets: dict[str, int], *, wide: bool = False
+) -> Any:
+    """The model by the first of `options` that its converter knows; `wide` takes numbers as float64."""
+    types = _TYPES | ({"FP32": DoubleTensorType} if wide else {})
+    initial = [(i.name, types[i.dtype]([None, i.width])) for i in inputs]
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
             return convert_sklearn(
-                estimator, name="model", initial_types=initial, target_opset=TARGET_OPSET, options=options[0]
+                estimator, name="model", initial_types=initial, target_opset=opsets, options=options[0]
             )
     except NameError as error:
         if len(options) == 1 or "zipmap" not in str(error):
             raise
-    return _converted(estimator, features, options[1:])
+    return _converted(estimator, inputs, options[1:], opsets, wide=wide)
 
 
 def _answering(estimator: Any) -> list[Any]:
@@ -93,7 +149,7 @@ def _answering(estimator: Any) -> list[Any]:
 
 def _no_conversion(estimator: Any, error: Exception) -> Refused:
     steps = [type(s).__name__ for _, s in getattr(estimator, "steps", [])] or [type(estimator).__name__]
-    said = " ".join(str(error).split())[:500]
+    said = " ".join(str(error)[: 10 * _SAID].split())[:_SAID]
     return Refused(
         f"{' + '.join(steps)} cannot be converted to ONNX: {said}",
         "What to do: replace the part that the message names by one that scikit-learn's ONNX converter knows (see "
@@ -102,10 +158,10 @@ def _no_conversion(estimator: Any, error: Exception) -> Refused:
     )
 
 
-def case(estimator: Any, rows: Array, table: Any) -> Case:
-    """What `estimator` itself answers to `rows`, as served: float32 in, int64, text or float32 out.
+def case(estimator: Any, tensors: Mapping[str, Array], table: Any) -> Case:
+    """What `estimator` itself answers to the rows of `tensors`: int64, text or float32 out.
 
-    `rows` is float64 [rows, features] holding float32 values; `table` is the same in the form it was fitted on.
+    `table` is the same rows in the form it was fitted on.
     """
     expected: dict[str, Array] = {}
     with warnings.catch_warnings():
@@ -117,7 +173,7 @@ def case(estimator: Any, rows: Array, table: Any) -> Case:
                 expected[name] = np.asarray(estimator.predict_proba(table)).astype(np.float32)
             else:
                 expected[name] = columns_of_rows(np.asarray(estimator.predict(table)).astype(np.float32))
-    return Case({INPUT: rows.astype(np.float32)}, expected)
+    return Case(tensors, expected)
 
 
 def _one_target(estimator: Any, labels: Array) -> Array:

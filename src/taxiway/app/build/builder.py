@@ -37,8 +37,20 @@ TIMEOUT_S: Final = 1800.0
 # What a notebook's process may still take to end once everything is said, and its guard to end the rest.
 _GRACE_S: Final = 5.0
 # What decides the bytes of a build beyond the notebook itself.
-_LIBRARIES: Final = ("numpy", "scikit-learn", "skl2onnx", "onnx", "onnxruntime", "pandas")
-_FORMAT: Final = 2
+_LIBRARIES: Final = (
+    "numpy",
+    "scikit-learn",
+    "skl2onnx",
+    "onnx",
+    "onnxmltools",
+    "onnxruntime",
+    "pandas",
+    "xgboost",
+    "xgboost-cpu",
+    "lightgbm",
+    "torch",
+)
+_FORMAT: Final = 3
 _SUMS: Final = "sums.json"
 
 Progress = Callable[[str], None]

@@ -1,0 +1,114 @@
+"""The proof that a model answers as the notebook's own does, as evidence by name; what fails is refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from taxiway.app.build.subject import MadeCase, Subject
+from taxiway.core.errors import Refused
+from taxiway.notebook.candidates import Candidate
+from taxiway.proof import contract, golden, graph, ort, parity, profile
+from taxiway.proof.cases import Case, tensor
+from taxiway.proof.parity import Parity, Tolerance
+
+# Kinds of made rows whose differences are told, not refused: nobody sends a float32 to its last bit.
+_TOLERATED: Final = frozenset({"fine-tie"})
+# Of the notebook's own rows, this many are asked again in the serving engine.
+_REPLAYED: Final = 256
+
+
+def proved(candidate: Candidate, subject: Subject) -> dict[str, Any]:
+    """Evidence by name; raises Refused with the offending rows when the export answers otherwise."""
+    served = ort.Served(subject.model)
+    limits = parity.tolerance(subject.cases)
+    found = parity.compare(subject.cases, [served.run(c.feeds) for c in subject.cases], limits)
+    if found.offences:
+        raise _differs(candidate, found, "of the notebook's rows")
+    if not all(parity.same_in_batches(c, served.run, limits) for c in subject.cases):
+        raise Refused(
+            f"{candidate.label}: the answer to a row depends on the rows that are asked with it",
+            "What to do: make the first axis of every input and output the row, and let rows not influence each other.",
+            code="batch-dependent",
+        )
+    made = {m.kind: _made(candidate, m, served, limits) for m in subject.made}
+    return {
+        "contract": contract.contract(subject.cases, subject.columns, subject.dims).to_json(),
+        "golden": [g.to_json() for g in golden.golden(subject.cases, found.good, limits)],
+        "parity": {
+            **found.to_json(),
+            "onnxruntime": ort.VERSION,
+            "onnxruntime_least": graph.least_runtime(subject.model),
+            "made": {kind: figures for kind, (figures, _) in made.items()},
+            "empty": _empty(subject.cases[0], served),
+        },
+        "replay": _replay(subject.cases, found, [case for _, case in made.values() if case is not None]),
+        "profile": profile.profile(subject.cases, subject.columns),
+        "build": {"candidate": candidate.label, "class": candidate.class_name, "score": finite(candidate.score)}
+        | {"scalars": sorted(served.scalars)},
+    }
+
+
+def finite(score: float | None) -> float | None:
+    """`score` where JSON can say it."""
+    return score if score is not None and math.isfinite(score) else None
+
+
+def _differs(candidate: Candidate, found: Parity, which: str) -> Refused:
+    return Refused(
+        f"{candidate.label}: the exported model does not answer what {candidate.class_name} answers "
+        f"({found.offending_rows} of {found.rows} rows {which})",
+        *map(str, found.offences),
+        "What to do: for trees, leave out the scaler (trees need none) or cast the data to float32 before fitting; "
+        "for missing values, impute them first; for calibration, use sigmoid inside the pipeline; for text beyond "
+        r"ASCII, use token_pattern=r'[a-zA-Z0-9_]+' and lowercase, unaccented text; otherwise choose an estimator "
+        "that converts exactly.",
+        code="parity",
+    )
+
+
+def _made(
+    candidate: Candidate, made: MadeCase, served: ort.Served, limits: Tolerance
+) -> tuple[dict[str, Any], Case | None]:
+    """Figures of one kind of made rows, and those of them that are answered alike."""
+    if made.case is None:
+        return {"rows": 0, "refused": made.refused, "differing": 0, "flips": 0, "max_abs_error": 0.0}, None
+    found = parity.compare([made.case], [served.run(made.case.feeds)], limits)
+    if found.offences and made.kind not in _TOLERATED:
+        raise _differs(candidate, found, f"made from the notebook's, of kind {made.kind}")
+    figures = {
+        "rows": found.rows,
+        "refused": made.refused,
+        "differing": found.offending_rows,
+        "flips": found.flips,
+        "max_abs_error": max(e.absolute for e in found.outputs.values()),
+    }
+    return figures, made.case.take(found.good[0])
+
+
+def _empty(case: Case, served: ort.Served) -> str:
+    """What the model says to no rows at all (the engine refuses such a request before the model sees it)."""
+    try:
+        answers = served.run(case.take([]).feeds)
+    except Exception:
+        return "fails"
+    return "answers nothing" if all(len(v) == 0 for v in answers.values()) else "answers something"
+
+
+def _replay(cases: Sequence[Case], found: Parity, made: Sequence[Case]) -> list[dict[str, Any]]:
+    """Rows with their right answers for the serving engine: some of the notebook's, and all that were made."""
+    mine = [case.take(_some(good, _REPLAYED // len(cases) + 1)) for case, good in zip(cases, found.good, strict=True)]
+    return [
+        {"inputs": _tensors(case.feeds), "outputs": _tensors(case.expected)} for case in (*mine, *made) if case.rows
+    ]
+
+
+def _some(good: Sequence[int], wanted: int) -> list[int]:
+    return [good[i] for i in np.unique(np.linspace(0, len(good) - 1, wanted).astype(int))] if good else []
+
+
+def _tensors(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tensor(v).to_json() for name, v in sorted(values.items())}

@@ -1,0 +1,157 @@
+"""What is to be proved: an ONNX model, and rows with the answers that the notebook's own model gives to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from taxiway.core import digest
+from taxiway.core.errors import Refused
+from taxiway.notebook import candidates, rebuild, rows
+from taxiway.notebook.candidates import Candidate
+from taxiway.notebook.findings import Finding
+from taxiway.notebook.session import Run
+from taxiway.proof import export, made, parity, ready, tensors
+from taxiway.proof.cases import Array, Case, merged
+from taxiway.proof.tensors import Signature
+
+MADE_ROWS: Final = 200
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MadeCase:
+    """Made rows of one kind with the original's answers; `refused` more are such that the original fails on them."""
+
+    kind: str
+    case: Case | None
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subject:
+    """`model` are the ONNX bytes, `cases` the notebook's rows; `training` is the digest of what it was fitted on."""
+
+    model: bytes
+    cases: tuple[Case, ...]
+    columns: Mapping[str, tuple[str, ...]]
+    dims: Mapping[str, tuple[int, ...]]
+    training: str
+    made: tuple[MadeCase, ...] = ()
+    allowed: Mapping[str, tuple[Any, ...]] | None = None
+    remarks: tuple[Finding, ...] = ()
+
+
+def subject(candidate: Candidate, run: Run) -> Subject:
+    """The subject of `candidate`; raises `Refused` when it cannot be exported or nothing is known to be right."""
+    return _from_onnx(candidate, run) if candidate.is_onnx else _from_estimator(candidate, run)
+
+
+def _from_estimator(candidate: Candidate, run: Run) -> Subject:
+    rebuilt = rebuild.rebuild(candidate, run.calls)
+    estimator, table = rebuilt.estimator, rebuilt.table(rebuilt.rows)
+    shape = export.shape(estimator)
+    inputs = tensors.signature(estimator, table, shape.outputs)
+    _within_float32(candidate, inputs, table)
+    # Requests carry float32, so that is what the original is asked as well.
+    asked = tensors.as_asked(inputs, table)
+    model, kept = export.export(estimator, inputs)
+    allowed = tensors.allowed(estimator, inputs)
+
+    def ask(given: Any) -> Case:
+        return export.case(estimator, tensors.feeds(kept, given), given)
+
+    case, exact = ask(asked), export.case(estimator, tensors.feeds(kept, asked), table)
+    extra = made.made(kept, asked, MADE_ROWS)
+    tried = tuple(_tried(m, _permitted(tensors.feeds(inputs, m.table), allowed), ask) for m in extra)
+    unused = tuple(i.name for i in inputs if i not in kept)
+    return Subject(
+        model=model,
+        cases=(case,),
+        columns={tensors.WHOLE: rebuilt.names, "probabilities": shape.classes},
+        dims={},
+        training=digest.of_bytes(b"\n".join(rows.keys(rebuilt.train))),
+        made=tried,
+        allowed={n: v for n, v in allowed.items() if n not in unused},
+        remarks=(*_rounding(candidate, exact, case), *_unused(candidate, unused), *_failing(candidate, tried)),
+    )
+
+
+def _within_float32(candidate: Candidate, inputs: Signature, table: Any) -> None:
+    beyond = tensors.beyond_float32(inputs, table)
+    if beyond:
+        raise Refused(
+            f"{candidate.label}: the rows hold numbers beyond what a request can carry (float32, up to 3.4e38) in "
+            f"{', '.join(beyond)}.",
+            "What to do: scale such a column in the data itself, before the model and its pipeline see it.",
+            code="beyond-float32",
+        )
+
+
+def _permitted(feeds: Mapping[str, Array], allowed: Mapping[str, tuple[Any, ...]]) -> list[int]:
+    """The rows whose values the contract lets through."""
+    count = len(next(iter(feeds.values())))
+    known = {name: frozenset(values) for name, values in allowed.items()}
+    return [i for i in range(count) if all(feeds[n][i, 0] in values for n, values in known.items())]
+
+
+def _tried(given: made.Made, permitted: Sequence[int], ask: Callable[[Any], Case]) -> MadeCase:
+    """The original's answers to the made rows; where it fails on some, to the others."""
+    table = rows.take(given.table, permitted)
+    if not permitted:
+        return MadeCase(given.kind, None)
+    try:
+        return MadeCase(given.kind, ask(table))
+    except Exception:  # whatever a model says to rows it was not made for
+        answered = [case for i in range(len(permitted)) if (case := _alone(rows.take(table, [i]), ask)) is not None]
+        return MadeCase(given.kind, merged(answered)[0] if answered else None, len(permitted) - len(answered))
+
+
+def _alone(row: Any, ask: Callable[[Any], Case]) -> Case | None:
+    try:
+        return ask(row)
+    except Exception:
+        return None
+
+
+def _rounding(candidate: Candidate, exact: Case, rounded: Case) -> tuple[Finding, ...]:
+    """What a reader should know when the notebook's model itself tells float64 rows from the same in float32."""
+    found = parity.compare([exact], [rounded.expected], parity.tolerance([exact]))
+    if not found.offences:
+        return ()
+    largest = max(e.absolute for e in found.outputs.values())
+    message = (
+        f"{candidate.class_name} answers {found.offending_rows} of {found.rows} rows otherwise (by up to "
+        f"{largest:.2g}, {found.flips} labels) once they are float32, as requests are; cast the data to float32 "
+        "before fitting"
+    )
+    return (Finding("rounding", candidate.cell, 1, message),)
+
+
+def _unused(candidate: Candidate, names: tuple[str, ...]) -> tuple[Finding, ...]:
+    if not names:
+        return ()
+    message = f"the model does not look at {', '.join(names)}; callers need not send that"
+    return (Finding("unused-column", candidate.cell, 1, message),)
+
+
+def _failing(candidate: Candidate, tried: Sequence[MadeCase]) -> tuple[Finding, ...]:
+    failing = [f"{m.refused} of kind {m.kind}" for m in tried if m.refused]
+    if not failing:
+        return ()
+    message = (
+        f"{candidate.class_name} fails on rows that callers can send ({', '.join(failing)}), where the service will "
+        "answer; forbid such values in the contract (taxiway.yaml)"
+    )
+    return (Finding("fails-on-input", candidate.cell, 1, message),)
+
+
+def _from_onnx(candidate: Candidate, run: Run) -> Subject:
+    data = candidates.onnx_bytes(candidate.owner)
+    assert data is not None
+    model = ready.ready(data)
+    sessions = {id(c.owner): c.owner for c in run.calls if c.method == "run"}
+    same = {key for key, owner in sessions.items() if candidates.onnx_bytes(owner) == data}
+    mine = (c for c in run.calls if id(c.owner) in same)
+    runs = [(c.rows["feeds"], c.rows["outputs"], c.result) for c in mine]
+    return Subject(model.model, merged(ready.cases(model, runs)), {}, model.dims, digest.of_bytes(data))
