@@ -13,11 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from taxiway.core.errors import Refused
 from taxiway.notebook.record import Call
 from taxiway.notebook.session import Run
+from taxiway.notebook.torch_calls import METHOD, is_module
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A model that could be shipped: a fitted predictor, or a ready ONNX model.
+    """A model that could be shipped: a fitted predictor, a module of PyTorch, or a ready ONNX model.
 
     `cell` is where it was fitted last (bound, for ONNX); `others` are further names of the same object; `score` is
     the last result of its `.score()`; `model` is the object itself (the best estimator of a search).
@@ -40,6 +41,10 @@ class Candidate:
     def is_onnx(self) -> bool:
         return self.class_name in ("ModelProto", "InferenceSession")
 
+    @property
+    def is_torch(self) -> bool:
+        return is_module(self.owner)
+
     def line(self) -> str:
         """One line for a person to choose by, for instance `--model clf@4   SVC, 30 features, score 0.9`."""
         words = [self.class_name]
@@ -58,7 +63,7 @@ def candidates(run: Run) -> tuple[Candidate, ...]:
     found = []
     for names in things.values():
         thing = names[0][2]
-        if _is_onnx(thing) or _is_fitted_predictor(thing):
+        if _is_onnx(thing) or is_module(thing) or _is_fitted_predictor(thing):
             found.append(_candidate(names, run.calls))
     inner = {id(part) for c in found if not c.is_onnx for part in _parts(c.owner)}
     found = [c for c in found if id(c.owner) not in inner]
@@ -73,7 +78,7 @@ def choose(found: tuple[Candidate, ...], wanted: str | None, where: str) -> Cand
     if not found:
         raise Refused(
             f"{where}: no fitted model was found. A notebook must leave a fitted scikit-learn estimator with "
-            "`predict`, or an ONNX model, under a name of its own at the top level",
+            "`predict`, a module of PyTorch, or an ONNX model, under a name of its own at the top level",
             code="no-model",
         )
     if wanted is None and len(found) == 1:
@@ -92,19 +97,29 @@ def choose(found: tuple[Candidate, ...], wanted: str | None, where: str) -> Cand
 def _candidate(names: list[tuple[str, int, Any]], calls: Iterable[Call]) -> Candidate:
     name, cell, thing = names[0]
     mine = [c for c in calls if c.owner is thing]
-    fits = [c.cell for c in mine if c.method.startswith("fit")]
+    fits = [c.cell for c in mine if c.method.startswith("fit") or (c.method == METHOD and c.rows["training"])]
     scores = [c.came for c in mine if c.method == "score" and c.cell >= (fits[-1] if fits else 0)]
     model = getattr(thing, "best_estimator_", thing)
     return Candidate(
         name=name,
         cell=fits[-1] if fits else cell,
         class_name=type(model).__name__,
-        features=getattr(model, "n_features_in_", None),
+        features=_features(model, mine),
         score=float(scores[-1]) if scores else None,
         model=model,
         owner=thing,
         others=tuple(dict.fromkeys(n for n, _, _ in names[1:] if n != name)),
     )
+
+
+def _features(model: Any, calls: list[Call]) -> int | None:
+    if not is_module(model):
+        return getattr(model, "n_features_in_", None)
+    asked = [c.rows["inputs"] for c in calls if c.method == METHOD and c.rows["inputs"]]
+    if not asked or len(asked[-1]) != 1:
+        return None
+    (values,) = asked[-1].values()
+    return int(values.shape[-1]) if values.ndim == 2 else None
 
 
 def _is_onnx(thing: Any) -> bool:
@@ -124,6 +139,9 @@ def _is_fitted_predictor(thing: Any) -> bool:
 
 def _parts(thing: Any, depth: int = 4) -> Iterator[Any]:
     """Estimators inside an estimator: parameters, steps and fitted attributes."""
+    if is_module(thing):
+        yield from list(thing.modules())[1:]
+        return
     if depth == 0 or not hasattr(thing, "__dict__"):
         return
     for value in vars(thing).values():

@@ -22,6 +22,7 @@ from taxiway.core.errors import Refused
 from taxiway.notebook.read import Cell, Notebook
 from taxiway.notebook.record import HOOK, Call, Recorder, Rewriter, is_model_like
 from taxiway.notebook.source import tree
+from taxiway.notebook.torch_calls import METHOD, Watch, has_weights, is_module
 
 _INSTALLERS: Final = ("pip ", "pip3 ", "conda ", "mamba ", "apt ", "apt-get ", "uv ", "python -m pip ")
 _ADVICE: Final = {
@@ -68,6 +69,12 @@ def run(notebook: Notebook, progress: Callable[[Cell], None]) -> Run:
     Raises Refused with cell, line and error of the first cell that fails.
     """
     recorder = Recorder()
+
+    def forward(module: Any, given: Any, result: Any, training: bool) -> None:
+        rows = {"inputs": given, "training": training}
+        recorder.calls.append(Call(recorder.cell, module, METHOD, None, rows, None, result))
+
+    Watch(forward).start()
     shell = _shell(recorder)
     failures: list[BaseException] = []
     shell.events.register("post_run_cell", lambda result: _note(result, failures))
@@ -122,7 +129,9 @@ def _new_bindings(names: dict[str, Any], cell: int, seen: dict[str, int]) -> lis
 
 
 def is_candidate_like(thing: Any) -> bool:
-    """Estimators, ONNX sessions and ONNX models."""
+    """Estimators, ONNX sessions and models, and modules of PyTorch that have learned something."""
+    if is_module(thing):
+        return has_weights(thing)
     return is_model_like(thing) or (type(thing).__name__ == "ModelProto" and hasattr(thing, "SerializeToString"))
 
 

@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from taxiway.core import digest
 from taxiway.core.errors import Refused
-from taxiway.notebook import candidates, rebuild, rows
+from taxiway.notebook import candidates, rebuild, rows, torch_calls
 from taxiway.notebook.candidates import Candidate
 from taxiway.notebook.findings import Finding
 from taxiway.notebook.session import Run
-from taxiway.proof import export, made, parity, ready, tensors
+from taxiway.proof import export, made, parity, pytorch, ready, tensors
 from taxiway.proof.cases import Array, Case, merged
 from taxiway.proof.tensors import Signature
 
@@ -44,6 +46,8 @@ class Subject:
 
 def subject(candidate: Candidate, run: Run) -> Subject:
     """The subject of `candidate`; raises `Refused` when it cannot be exported or nothing is known to be right."""
+    if candidate.is_torch:
+        return _from_torch(candidate, run)
     return _from_onnx(candidate, run) if candidate.is_onnx else _from_estimator(candidate, run)
 
 
@@ -155,3 +159,91 @@ def _from_onnx(candidate: Candidate, run: Run) -> Subject:
     mine = (c for c in run.calls if id(c.owner) in same)
     runs = [(c.rows["feeds"], c.rows["outputs"], c.result) for c in mine]
     return Subject(model.model, merged(ready.cases(model, runs)), {}, model.dims, digest.of_bytes(data))
+
+
+def _from_torch(candidate: Candidate, run: Run) -> Subject:
+    asked = _asked(candidate, run)
+    module = pytorch.frozen(candidate.owner)
+    found = merged(pytorch.cases(module, asked))
+    _as_recorded(candidate, run, module)
+    exported = pytorch.export(module, asked, scripted=torch_calls.is_scripted(candidate.owner))
+    model = _with_free_batch(candidate, exported.SerializeToString())
+    extra = tuple(_made_tensors(case, lambda feeds: pytorch.cases(module, [feeds])[0]) for case in found)
+    weights = digest.of_bytes(b"".join(v.detach().cpu().numpy().tobytes() for v in module.state_dict().values()))
+    return Subject(model.model, found, {}, model.dims, weights, tuple(m for m in extra if m is not None))
+
+
+def _with_free_batch(candidate: Candidate, data: bytes) -> ready.Ready:
+    try:
+        return ready.ready(data)
+    except Refused as error:
+        if error.code != "fixed-batch":
+            raise
+        raise Refused(
+            f"{candidate.label}: {candidate.class_name} answers only as many rows as it was exported with.",
+            "What to do: compute on all rows at once; a Python loop over the rows in forward, or a size written down "
+            "as a number, fixes the batch.",
+            code="fixed-batch",
+        ) from error
+
+
+def _asked(candidate: Candidate, run: Run) -> list[dict[str, Array]]:
+    """What the notebook asked the module: in evaluation mode, else (never evaluated) while it was trained."""
+    mine = [c for c in run.calls if c.owner is candidate.owner and c.method == torch_calls.METHOD]
+    known = [c for c in mine if c.rows["inputs"] and c.result]
+    evaluated = [c for c in known if not c.rows["training"]] or known
+    if not evaluated:
+        why = "is never called on tensors alone" if mine else "is never called"
+        raise Refused(
+            f"{candidate.label}: the module {why}, so no right answers are known.",
+            "What to do: call it in the notebook on some rows: model.eval(); model(x). Every argument of forward must "
+            "be a tensor whose first axis is the row.",
+            code="no-samples",
+        )
+    found, rows_left = [], torch_calls.KEPT_ROWS
+    for call in reversed(evaluated):
+        feeds = {n: v[:rows_left] for n, v in call.rows["inputs"].items()}
+        if len({len(v) for v in feeds.values()}) != 1:
+            raise Refused(
+                f"{candidate.label}: the first axis of the module's inputs is not the row: they have "
+                f"{', '.join(f'{n} {len(v)}' for n, v in feeds.items())} of them",
+                code="batch-dependent",
+            )
+        found.append(feeds)
+        rows_left -= len(next(iter(feeds.values())))
+        if rows_left <= 0:
+            break
+    return found[::-1]
+
+
+def _as_recorded(candidate: Candidate, run: Run, module: Any) -> None:
+    """The module still says what it said when the notebook last evaluated it."""
+    mine = [c for c in run.calls if c.owner is candidate.owner and c.method == torch_calls.METHOD]
+    last = mine[-1] if mine else None
+    if last is None or last.rows["training"] or not last.rows["inputs"] or not last.result:
+        return
+    got = pytorch.answers(module, last.rows["inputs"])
+    if any(
+        not np.allclose(got[n], v, rtol=1e-4, atol=1e-5, equal_nan=True) for n, v in last.result.items() if n in got
+    ):
+        raise Refused(
+            f"{candidate.label}: a copy of the module in evaluation mode does not answer what the notebook's last call "
+            f"(cell {last.cell}) gave.",
+            "What to do: evaluate with model.eval() and fixed weights; draw no random numbers in forward.",
+            code="rebuild-differs",
+        )
+
+
+def _made_tensors(case: Case, ask: Callable[[Mapping[str, Array]], Case]) -> MadeCase | None:
+    """The same rows with their numbers negated, halved and put to zero."""
+    floats = [n for n, v in case.feeds.items() if v.dtype.kind == "f"]
+    if not floats:
+        return None
+    part = case.take(range(min(case.rows, 64)))
+    fed = [
+        {n: v * v.dtype.type(factor) if n in floats else v for n, v in part.feeds.items()} for factor in (-1, 0.5, 0)
+    ]
+    try:
+        return MadeCase("edge", merged([ask(feeds) for feeds in fed])[0])
+    except Exception:  # whatever a model says to rows it was not made for
+        return MadeCase("edge", None, 3 * part.rows)
