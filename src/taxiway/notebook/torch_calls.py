@@ -62,7 +62,7 @@ class Watch:
         if module is not None:
             self._hook(module)
         else:
-            sys.meta_path.insert(0, _After(_HOOKED, self._hook))  # type: ignore[arg-type]
+            sys.meta_path.insert(0, _After(_HOOKED, self._hook))
 
     def _hook(self, module: ModuleType) -> None:
         module.register_module_forward_pre_hook(self._begin)
@@ -91,7 +91,7 @@ class _After:
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         if fullname != self._name:
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        sys.meta_path.remove(self)
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is None or spec.loader is None:
             return spec

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from onnx import helper
 from skl2onnx import convert_sklearn
 from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, Int64TensorType, StringTensorType
 from sklearn.base import is_classifier, is_regressor
@@ -58,6 +59,20 @@ def shape(estimator: Any) -> Shape:
     return Shape(("label", "probabilities") if hasattr(estimator, "predict_proba") else ("label",), labels)
 
 
+def refuse(estimator: Any) -> None:
+    """Raises Refused for estimators that have no conversion, or none that is right."""
+    shape(estimator)
+    for part in boosters.parts(estimator):
+        boosters.refuse(part)
+    for part in _answering(estimator):
+        if getattr(part, "is_categorical_", None) is not None:
+            raise Refused(
+                f"{type(part).__name__} was fitted with categorical_features, which convert to wrong answers.",
+                "What to do: encode them in the pipeline (OneHotEncoder or OrdinalEncoder in a ColumnTransformer).",
+                code="no-conversion",
+            )
+
+
 def export(
     estimator: Any, inputs: Signature, *, opset: int = OPSET, ml_opset: int = ML_OPSET
 ) -> tuple[bytes, Signature]:
@@ -79,6 +94,7 @@ def export(
         raise _no_conversion(estimator, error) from error
     del model.graph.output[len(answers.outputs) :]
     rename_outputs(model, dict(zip((o.name for o in model.graph.output), answers.outputs, strict=True)))
+    _name_locale(model)
     kept = _without_unused(model, inputs)
     return finish(model, own=True), kept
 
@@ -87,6 +103,15 @@ def _alone(estimator: Any) -> Any:
     """The only step of a pipeline of one, else `estimator`."""
     steps: Any = getattr(estimator, "steps", ())
     return _alone(steps[0][1]) if len(steps) == 1 else estimator
+
+
+def _name_locale(model: Any) -> None:
+    # Left out, it means en_US.UTF-8, which few servers have; every glibc that the engine runs on has this one.
+    for node in model.graph.node:
+        if node.op_type == "StringNormalizer":
+            kept = [a for a in node.attribute if a.name != "locale"]
+            del node.attribute[:]
+            node.attribute.extend([*kept, helper.make_attribute("locale", "C.UTF-8")])
 
 
 def _without_unused(model: Any, inputs: Signature) -> Signature:

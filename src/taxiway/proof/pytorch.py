@@ -122,7 +122,7 @@ def _scripted(
 ) -> Any:
     import torch
 
-    target = io.BytesIO()
+    target: Any = io.BytesIO()
     open_axes: dict[str, dict[int, str]] = {
         n: {k: "batch" if k == 0 else f"{n}_{k}" for k in a} for n, a in axes.items()
     }

@@ -52,6 +52,7 @@ def subject(candidate: Candidate, run: Run) -> Subject:
 
 
 def _from_estimator(candidate: Candidate, run: Run) -> Subject:
+    export.refuse(candidate.model)
     rebuilt = rebuild.rebuild(candidate, run.calls)
     estimator, table = rebuilt.estimator, rebuilt.table(rebuilt.rows)
     shape = export.shape(estimator)
