@@ -39,6 +39,11 @@ class Places:
         return self.state / "work"
 
     @property
+    def proofs(self) -> Path:
+        """What the serving engine answered to each revision's rows."""
+        return self.state / "proofs"
+
+    @property
     def keys(self) -> Path:
         return self.state / "keys"
 

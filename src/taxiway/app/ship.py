@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from taxiway.app import replay
 from taxiway.app.assemble import contents
 from taxiway.app.build import builder
 from taxiway.app.traffic import set_split, wait_ready, wake
@@ -35,7 +36,7 @@ STEPS = (
     ("build", "run the notebook in a fresh process, export the model, prove that both answer alike"),
     ("admit", "store it as an immutable revision"),
     ("start", "start an engine for it, next to those that answer"),
-    ("prove", "replay the golden samples straight to the engine"),
+    ("prove", "replay the golden samples, and all rows kept for it, straight to the engine"),
     ("reach", "replay them again through the gateway, at 0 % of the traffic"),
     ("traffic", "give it all traffic when it is the first revision, else hold it at 0 %"),
 )
@@ -159,7 +160,11 @@ def _prove(platform: Platform, stored: Stored, steps: _Steps) -> int:
     steps.begin("prove")
     status = platform.statuses()[revision]
     assert status.ports is not None
-    replay_golden(golden, f"127.0.0.1:{status.ports.http}", revision, {}, "the engine")
+    engine = f"127.0.0.1:{status.ports.http}"
+    replay_golden(golden, engine, revision, {}, "the engine")
+    figures = replay.replay(stored, engine)
+    replay.keep(platform.places.proofs, stored, figures)
+    steps.say(f"{figures['rows']} rows in {figures['requests']} requests, largest error {figures['max_abs_error']:.2g}")
     steps.begin("reach")
     routed = (revision.model, revision.number)
     if not until(lambda: routed in published_revisions(platform.places.gateway), 30):

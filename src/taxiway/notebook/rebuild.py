@@ -18,7 +18,20 @@ from sklearn.pipeline import Pipeline
 from taxiway.core.errors import Refused
 from taxiway.notebook.candidates import Candidate
 from taxiway.notebook.record import Call
-from taxiway.notebook.rows import Table, columns, is_frame, places, shared_columns, stack, table, take, trouble, unique
+from taxiway.notebook.rows import (
+    Narrow,
+    Table,
+    columns,
+    float32,
+    is_frame,
+    places,
+    shared_columns,
+    stack,
+    table,
+    take,
+    trouble,
+    unique,
+)
 
 _WAY_OUT: Final = "Put scaler and model in one Pipeline (sklearn.pipeline.make_pipeline), fit that, and build again"
 _ANSWERS: Final = ("predict_proba", "predict")
@@ -30,7 +43,8 @@ class Rebuilt:
     """The whole way from raw rows to answers.
 
     `train` and `rows` are tables (see `rows.py`): what it was fitted on, and every raw row the notebook showed it
-    (training rows first, each once). `names` are the columns, when it was fitted on a DataFrame.
+    (training rows first, each once). `names` are the columns, when it was fitted on a DataFrame; `narrow` says which
+    columns were float32.
     """
 
     estimator: Any
@@ -38,10 +52,11 @@ class Rebuilt:
     rows: Table
     names: tuple[str, ...]
     steps: tuple[str, ...]
+    narrow: Narrow = False
 
     def table(self, rows: Table) -> Any:
         """`rows` in the form that the estimator was fitted on."""
-        return as_table(rows, self.names)
+        return as_table(rows, self.names, self.narrow)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,15 +68,18 @@ class _Step:
     before: Table
     after: Table
     names: tuple[str, ...]
+    given: Any
 
 
-def as_table(rows: Table, names: tuple[str, ...]) -> Any:
-    """A DataFrame when there are names, else the rows themselves."""
-    if not names or is_frame(rows):
-        return rows
-    import pandas
+def as_table(rows: Table, names: tuple[str, ...], narrow: Narrow) -> Any:
+    """A DataFrame when there are names, else the rows themselves; float32 where the notebook's rows were."""
+    if names and not is_frame(rows):
+        import pandas
 
-    return pandas.DataFrame(rows, columns=list(names))
+        rows = pandas.DataFrame(rows, columns=list(names))
+    if is_frame(rows):
+        return rows.astype({n: np.float32 for n in rows.columns if narrow is True or (narrow and n in narrow)})
+    return rows.astype(np.float32) if narrow and rows.dtype != object else rows
 
 
 def rebuild(candidate: Candidate, calls: Sequence[Call]) -> Rebuilt:
@@ -82,13 +100,14 @@ def rebuild(candidate: Candidate, calls: Sequence[Call]) -> Rebuilt:
     estimator = _joined(candidate.model, chain)
     train = _back(candidate, seen[0], fit_rows, chain)
     raw = [train]
-    _prove(candidate, estimator, as_table(train, names), seen[0], None)
+    narrow = float32(chain[0].given if chain else seen[0].rows)
+    _prove(candidate, estimator, as_table(train, names, narrow), seen[0], None)
     for call in seen[1:]:
         traced = _back(candidate, call, _table(candidate, call), chain)
-        _prove(candidate, estimator, as_table(traced, names), call, call.result)
+        _prove(candidate, estimator, as_table(traced, names, narrow), call, call.result)
         raw.append(traced)
     labels = (*(type(s.transformer).__name__ for s in chain), candidate.class_name)
-    return Rebuilt(estimator, train, unique(raw), names, labels)
+    return Rebuilt(estimator, train, unique(raw), names, labels, narrow)
 
 
 def _table(candidate: Candidate, call: Call) -> Table:
@@ -113,7 +132,7 @@ def _steps(calls: Sequence[Call]) -> list[_Step]:
         if good and len({(a.shape[1:], b.shape[1:]) for a, b, _ in good}) == 1:
             before, after = stack([a for a, _, _ in good]), stack([b for _, b, _ in good])
             names = next((n for _, _, c in good if (n := columns(c.rows))), ())
-            found.append(_Step(owner, good[-1][2].cell, before, after, names))
+            found.append(_Step(owner, good[-1][2].cell, before, after, names, good[0][2].rows))
     return found[::-1]
 
 

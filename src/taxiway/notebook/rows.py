@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 Matrix = NDArray[np.float64]
 Texts = NDArray[np.object_]
 Table = Any  # Matrix | Texts | a pandas DataFrame of float64 and text columns
+Narrow = bool | frozenset[str]  # whether all, or which columns of a data frame
 
+_NARROW = ("float32", "float16", "Float32")
 _DENSE_LIMIT = 50_000_000  # values of a sparse table that are still written out
 
 
@@ -65,6 +67,13 @@ def texts(rows: Any) -> Texts | None:
     except ValueError:
         return None
     return values if values.ndim == 1 and all(isinstance(v, str) for v in values) else None
+
+
+def float32(rows: Any) -> Narrow:
+    """Whether `rows`, as the notebook has them, are float32 (or narrower): scikit-learn then calculates in float32."""
+    if is_frame(rows):
+        return frozenset(str(c) for c, d in zip(rows.columns, rows.dtypes, strict=True) if str(d) in _NARROW)
+    return str(getattr(rows, "dtype", "")) in _NARROW
 
 
 def is_frame(rows: Any) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from sklearn.base import is_classifier, is_regressor
 from taxiway.core.errors import Refused
 from taxiway.proof import boosters, imputer, trees
 from taxiway.proof.cases import Array, Case, columns_of_rows
-from taxiway.proof.graph import finish, rename_outputs
+from taxiway.proof.graph import finish, rename_inputs, rename_outputs
 from taxiway.proof.ort import Served
 from taxiway.proof.tensors import WHOLE, Input, Signature, used
 
@@ -76,22 +76,38 @@ def refuse(estimator: Any) -> None:
 def export(
     estimator: Any, inputs: Signature, *, opset: int = OPSET, ml_opset: int = ML_OPSET
 ) -> tuple[bytes, Signature]:
-    """The ONNX model of `estimator` over `inputs`, the same bytes for the same estimator, and the inputs it uses.
+    """The first of the `conversions` of `estimator`."""
+    return next(conversions(estimator, inputs, opset=opset, ml_opset=ml_opset))
 
-    Raises Refused when there is no conversion, naming what has none.
+
+def conversions(
+    estimator: Any, inputs: Signature, *, opset: int = OPSET, ml_opset: int = ML_OPSET
+) -> Iterator[tuple[bytes, Signature]]:
+    """ONNX models of `estimator` over `inputs` with the inputs they use, the likeliest to be exact first.
+
+    They differ in how they round; which of them answers as the estimator does is for the proof to say. The same
+    estimator gives the same bytes. Raises Refused when there is no conversion, naming what has none.
     """
     answers = shape(estimator)
     known = _alone(boosters.prepared(estimator))
+    opsets = {"": opset, "ai.onnx.ml": ml_opset}
+    for variant in trees.variants(known):
+        model = _exactly(known, inputs, variant, opsets)
+        if model is not None:
+            yield _finished(model, answers, inputs)
     known = trees.floored(known) if trees.is_tree(known) else known
     options: list[Any] = [{id(known): {"zipmap": False}} if "label" in answers.outputs else None]
     if answers.outputs == ("label",):
         # Some classifiers without probabilities have a converter that does not know the option.
         options.append({id(part): {} for part in _answering(known)})
     try:
-        opsets = {"": opset, "ai.onnx.ml": ml_opset}
-        model = _exactly(known, inputs, options, opsets) or _converted(known, inputs, options, opsets)
+        model = _converted(known, inputs, options, opsets)
     except Exception as error:  # converters fail with every kind of error, KeyError and RuntimeError included
         raise _no_conversion(estimator, error) from error
+    yield _finished(model, answers, inputs)
+
+
+def _finished(model: Any, answers: Shape, inputs: Signature) -> tuple[bytes, Signature]:
     del model.graph.output[len(answers.outputs) :]
     rename_outputs(model, dict(zip((o.name for o in model.graph.output), answers.outputs, strict=True)))
     _name_locale(model)
@@ -125,27 +141,23 @@ def _without_unused(model: Any, inputs: Signature) -> Signature:
     return used(inputs, [value.name for value in left])
 
 
-def _exactly(estimator: Any, inputs: Signature, options: list[Any], opsets: dict[str, int]) -> Any | None:
-    """The model of a tree, or of a pipeline that ends with one, rounded as in the notebook; None when it cannot be."""
-    found = trees.parts(estimator)
-    if found is None:
-        return None
-    front = found[0]
-    tree = trees.floored(found[1]) if trees.keeps_float32(front) else found[1]
-    between = (Input(WHOLE, "FP32", int(found[1].n_features_in_)),)
+def _exactly(estimator: Any, inputs: Signature, variant: trees.Variant, opsets: dict[str, int]) -> Any | None:
+    """A pipeline that ends with a tree, rounded as `variant` says; None when an operator cannot do it."""
+    parts = trees.parts(estimator)
+    assert parts is not None
+    front, tree = parts
+    tree = trees.floored(tree) if variant.floored else tree
+    between = (Input(WHOLE, "FP32", int(tree.n_features_in_)),)
+    zipmap = {id(tree): {"zipmap": False}} if hasattr(tree, "classes_") else None
     imputer.register()
     try:
         first = _converted(front, inputs, [None], opsets, wide=True)
-        second = _converted(tree, between, _zipmap(tree, options), opsets)
-        model = trees.joined(first, second, inputs, opsets)
+        second = _converted(tree, between, [zipmap], opsets)
+        model = trees.joined(first, second, inputs, opsets, stepwise=variant.stepwise)
         Served(bytes(model.SerializeToString()))
     except Exception:  # an operator without float64, in any of its forms
         return None
     return model
-
-
-def _zipmap(model: Any, options: list[Any]) -> list[Any]:
-    return [None] if options[0] is None else [{id(model): {"zipmap": False}}]
 
 
 def _converted(
@@ -157,13 +169,16 @@ def _converted(
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
-            return convert_sklearn(
+            model = convert_sklearn(
                 estimator, name="model", initial_types=initial, target_opset=opsets, options=options[0]
             )
     except NameError as error:
         if len(options) == 1 or "zipmap" not in str(error):
             raise
-    return _converted(estimator, inputs, options[1:], opsets, wide=wide)
+        return _converted(estimator, inputs, options[1:], opsets, wide=wide)
+    # The converter turns a name such as "monthly fee" into one that would do in a program.
+    rename_inputs(model, {v.name: i.name for v, i in zip(model.graph.input, inputs, strict=True)})
+    return model
 
 
 def _answering(estimator: Any) -> list[Any]:

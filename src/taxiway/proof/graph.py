@@ -67,6 +67,21 @@ def least_runtime(data: bytes) -> str:
     return str(marks[MIN_RUNTIME_KEY])
 
 
+def rename_inputs(model: Any, names: Mapping[str, str]) -> None:
+    """Rename graph inputs in place; an inner tensor that already has such a name gives way."""
+    graph = model.graph
+    inner = {t for node in graph.node for t in node.output} | {t.name for t in graph.initializer}
+    moves = {old: new for old, new in names.items() if old != new}
+    for new in list(moves.values()):
+        if new in inner:
+            moves[new] = next(n for i in count() if (n := f"{new}_inner{i or ''}") not in inner)
+    for node in graph.node:
+        node.input[:] = [moves.get(t, t) for t in node.input]
+        node.output[:] = [moves.get(t, t) if t in inner else t for t in node.output]
+    for value in (*graph.input, *graph.initializer, *graph.value_info):
+        value.name = moves.get(value.name, value.name)
+
+
 def rename_outputs(model: Any, names: Mapping[str, str]) -> None:
     """Rename graph outputs in place; an inner tensor that already has such a name gives way."""
     graph = model.graph

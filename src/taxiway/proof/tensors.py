@@ -64,8 +64,9 @@ def as_asked(inputs: Signature, table: Any) -> Any:
     if inputs[0].column is None:
         if inputs[0].dtype == "BYTES":
             return table
-        rounded = np.asarray(table, dtype=np.float32).astype(np.float64)
-        return type(table)(rounded, columns=table.columns) if _is_frame(table) else rounded
+        if _is_frame(table):
+            return table.assign(**{str(c): _rounded(table[c], "FP32") for c in table.columns})
+        return table.astype(np.float32).astype(table.dtype)
     changed = {i.name: _rounded(table[i.name], i.dtype) for i in inputs if i.dtype != "BYTES"}
     return table.assign(**changed)
 
@@ -165,7 +166,7 @@ def _tensor(one: Input, table: Any) -> Array:
 
 
 def _rounded(column: Any, dtype: str) -> Any:
-    return column.astype(np.int64) if dtype == "INT64" else column.astype(np.float32).astype(np.float64)
+    return column.astype(np.int64) if dtype == "INT64" else column.astype(np.float32).astype(column.dtype)
 
 
 def _by_name(estimator: Any) -> bool:

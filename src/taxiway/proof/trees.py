@@ -6,22 +6,24 @@ data with ties (whole numbers, prices) that sends up to a third of the rows else
 
 - what stands in front of the tree is converted in float64 and its result cast to float32 once, as the libraries
   themselves do before they compare (scikit-learn's trees and XGBoost take float32; LightGBM and HistGradientBoosting
-  compare in float64, for them it is nearly so);
+  compare in float64, for them it is nearly so); or cast after each step, as happens to data that is float32 already;
 - thresholds that are kept in float64 are rounded down to a float32, so that `x <= threshold` is the same for every
   float32 `x`.
 
-Where a converter cannot do the front in float64, the plain conversion is used and parity decides.
+Which of these a pipeline needs depends on its data; all are tried, and the proof chooses. Where a converter cannot do
+the front in float64 there is the plain conversion.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import onnx
-from onnx import TensorProto, compose, helper
+from onnx import TensorProto, compose, helper, numpy_helper
 
 from taxiway.proof.cases import Array
 from taxiway.proof.tensors import Signature
@@ -47,10 +49,7 @@ _FLOAT32: Final = frozenset(
 _FLOAT64: Final = frozenset(
     {"HistGradientBoostingClassifier", "HistGradientBoostingRegressor", "LGBMClassifier", "LGBMRegressor"}
 )
-# Of what may stand in front of a tree, these calculate nothing with the numbers that they let through.
-_KEEPING: Final = frozenset(
-    {"Pipeline", "ColumnTransformer", "SimpleImputer", "OneHotEncoder", "OrdinalEncoder", "FunctionTransformer"}
-)
+_ARITHMETIC: Final = frozenset({"Add", "Sub", "Mul", "Div"})
 _IR: Final = 8
 
 
@@ -68,10 +67,21 @@ def parts(estimator: Any) -> tuple[Any, Any] | None:
     return estimator[:-1], steps[-1][1]
 
 
-def keeps_float32(front: Any) -> bool:
-    """Whether float32 numbers come out of `front` as they went in (or as means, or as codes of categories)."""
-    inner = [s for _, s in getattr(front, "steps", ())] + [s for _, s, _ in getattr(front, "transformers_", ())]
-    return type(front).__name__ in _KEEPING and all(isinstance(s, str) or keeps_float32(s) for s in inner)
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way of rounding: thresholds down, and every step of the front to float32."""
+
+    floored: bool
+    stepwise: bool
+
+
+def variants(estimator: Any) -> tuple[Variant, ...]:
+    """The ways to round `estimator`, the likeliest first; none when it is no pipeline that ends with a tree."""
+    found = parts(estimator)
+    if found is None:
+        return ()
+    floors = (False, True) if type(found[1]).__name__ in _FLOAT64 else (True,)
+    return tuple(Variant(floor, stepwise) for stepwise in (False, True) for floor in floors)
 
 
 def floored(model: Any) -> Any:
@@ -111,8 +121,10 @@ def floored_text(model: str) -> str:
     return "\n".join(lines)
 
 
-def joined(front: Any, tree: Any, inputs: Signature, opsets: Mapping[str, int]) -> Any:
+def joined(front: Any, tree: Any, inputs: Signature, opsets: Mapping[str, int], *, stepwise: bool) -> Any:
     """One graph of `front` (float64 inside) and `tree` (float32): cast, front, cast, tree."""
+    if stepwise:
+        _cast_each_step(front)
     first, second = (_with_opsets(m, opsets) for m in (front, tree))
     first, second = compose.add_prefix(first, "front_"), compose.add_prefix(second, "tree_")
     _take_float32(first, inputs)
@@ -146,6 +158,26 @@ def _take_float32(model: Any, inputs: Signature) -> None:
     nodes = [*casts, *graph.node]
     del graph.node[:]
     graph.node.extend(nodes)
+
+
+def _cast_each_step(model: Any) -> None:
+    """Calculate as float32 does: rounded constants, and a rounded result of each step (float64 in between is exact)."""
+    arithmetic = [node for node in model.graph.node if node.op_type in _ARITHMETIC]
+    constants = {name for node in arithmetic for name in node.input}
+    for tensor in model.graph.initializer:
+        if tensor.name in constants and tensor.data_type == TensorProto.DOUBLE:
+            values = numpy_helper.to_array(tensor)
+            tensor.CopyFrom(numpy_helper.from_array(values.astype(np.float32).astype(np.float64), tensor.name))
+    nodes: list[Any] = []
+    for i, node in enumerate(model.graph.node):
+        nodes.append(copy.deepcopy(node))
+        if node.op_type in _ARITHMETIC:
+            exact, narrow = f"exact_{i}", f"narrow_{i}"
+            nodes[-1].output[0] = exact
+            nodes.append(helper.make_node("Cast", [exact], [narrow], to=TensorProto.FLOAT))
+            nodes.append(helper.make_node("Cast", [narrow], [node.output[0]], to=TensorProto.DOUBLE))
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
 
 
 def _give_float32(model: Any) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from taxiway.notebook import candidates, rebuild, rows, torch_calls
 from taxiway.notebook.candidates import Candidate
 from taxiway.notebook.findings import Finding
 from taxiway.notebook.session import Run
-from taxiway.proof import export, made, parity, pytorch, ready, tensors
+from taxiway.proof import export, made, ort, parity, pytorch, ready, tensors
 from taxiway.proof.cases import Array, Case, merged
 from taxiway.proof.tensors import Signature
 
@@ -60,8 +61,9 @@ def _from_estimator(candidate: Candidate, run: Run) -> Subject:
     _within_float32(candidate, inputs, table)
     # Requests carry float32, so that is what the original is asked as well.
     asked = tensors.as_asked(inputs, table)
-    model, kept = export.export(estimator, inputs)
     allowed = tensors.allowed(estimator, inputs)
+    found = list(itertools.islice(export.conversions(estimator, inputs), 1))
+    kept = found[0][1]
 
     def ask(given: Any) -> Case:
         return export.case(estimator, tensors.feeds(kept, given), given)
@@ -69,6 +71,7 @@ def _from_estimator(candidate: Candidate, run: Run) -> Subject:
     case, exact = ask(asked), export.case(estimator, tensors.feeds(kept, asked), table)
     extra = made.made(kept, asked, MADE_ROWS)
     tried = tuple(_tried(m, _permitted(tensors.feeds(inputs, m.table), allowed), ask) for m in extra)
+    model = _nearest(export.conversions(estimator, inputs), [case, *(m.case for m in tried if m.case is not None)])
     unused = tuple(i.name for i in inputs if i not in kept)
     return Subject(
         model=model,
@@ -80,6 +83,21 @@ def _from_estimator(candidate: Candidate, run: Run) -> Subject:
         allowed={n: v for n, v in allowed.items() if n not in unused},
         remarks=(*_rounding(candidate, exact, case), *_unused(candidate, unused), *_failing(candidate, tried)),
     )
+
+
+def _nearest(conversions: Iterator[tuple[bytes, Signature]], cases: Sequence[Case]) -> bytes:
+    """The first conversion that answers all rows alike, else the one that errs on the fewest."""
+    limits = parity.tolerance(cases)
+    best: tuple[int, bytes] | None = None
+    for model, _ in conversions:
+        served = ort.Served(model)
+        wrong = sum(parity.compare([c], [served.run(c.feeds)], limits).offending_rows for c in cases)
+        if best is None or wrong < best[0]:
+            best = (wrong, model)
+        if not wrong:
+            break
+    assert best is not None
+    return best[1]
 
 
 def _within_float32(candidate: Candidate, inputs: Signature, table: Any) -> None:

@@ -21,6 +21,8 @@ COMMANDS: Final = {
     "down": "stop the platform and leave nothing behind",
     "status": "processes, models, revisions, traffic, health",
     "ship": "take a notebook to a proved revision behind the gateway",
+    "revision": "show what a revision is, and the proof that it answers as the notebook's model does",
+    "diff": "what differs between two revisions",
     "traffic": "split a model's traffic between its revisions",
     "rollback": "give all traffic back to the revision that answered before",
     "history": "who changed a model's traffic, when and why",
