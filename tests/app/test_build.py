@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 from taxiway.app.assemble import contents
-from taxiway.app.build import builder, guard
+from taxiway.app.build import builder, guard, interpreter
 from taxiway.app.build.builder import build, is_built
 from taxiway.catalog.manifest import NUMBER
 from taxiway.core import digest
@@ -275,13 +276,13 @@ def test_a_build_is_found_again_until_something_that_it_read_changes(tmp_path):
     assert not current()
 
 
-def test_a_build_is_made_again_when_a_library_that_it_names_has_another_version(twice, monkeypatch):
+def test_a_build_is_made_again_when_a_library_that_it_names_has_another_version(twice):
     built, _ = twice["risk"]
     notebook = built.folder.parent.parent / "a/risk/notebook.ipynb"
-    assert is_built(notebook, model=None, into=built.folder.parent)
-    version = builder._version
-    monkeypatch.setattr(builder, "_version", lambda name: "0.1" if name == "matplotlib" else version(name))
-    assert not is_built(notebook, model=None, into=built.folder.parent)
+    mine = interpreter.own()
+    assert is_built(notebook, model=None, into=built.folder.parent, python=mine)
+    other = replace(mine, packages={**mine.packages, "matplotlib": "0.1"})
+    assert not is_built(notebook, model=None, into=built.folder.parent, python=other)
 
 
 @pytest.fixture(scope="module")

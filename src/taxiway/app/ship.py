@@ -17,6 +17,7 @@ from typing import Any
 from taxiway.app import replay
 from taxiway.app.assemble import contents
 from taxiway.app.build import builder
+from taxiway.app.build.interpreter import Interpreter
 from taxiway.app.traffic import set_split, wait_ready, wake
 from taxiway.app.wire import Platform
 from taxiway.catalog import store
@@ -76,11 +77,13 @@ class Planned:
     remark: str = ""
 
 
-def plan(platform: Platform, notebook: Path, *, name: str | None, model: str | None) -> tuple[str, list[Planned]]:
+def plan(
+    platform: Platform, notebook: Path, *, name: str | None, model: str | None, python: Interpreter | None = None
+) -> tuple[str, list[Planned]]:
     """The model's name and what `ship` would do; touches nothing. Raises `Refused` as reading the notebook does."""
     named = name_for(notebook, name)
     cells = len(read.read(notebook).cells)
-    built = builder.is_built(notebook, model=model, into=platform.places.work)
+    built = builder.is_built(notebook, model=model, into=platform.places.work, python=python)
     running = is_up(platform.supervisor)
     try:
         first = named not in platform.state().models
@@ -94,7 +97,15 @@ def plan(platform: Platform, notebook: Path, *, name: str | None, model: str | N
     return named, [Planned(step, does, remarks.get(step, "")) for step, does in STEPS]
 
 
-def ship(platform: Platform, notebook: Path, *, name: str | None, model: str | None, progress: Progress) -> Shipped:
+def ship(
+    platform: Platform,
+    notebook: Path,
+    *,
+    name: str | None,
+    model: str | None,
+    progress: Progress,
+    python: Interpreter | None = None,
+) -> Shipped:
     """Bring `notebook` to a proved revision behind the gateway; raises `Refused` with the reasons."""
     named = name_for(notebook, name)
     if not is_up(platform.supervisor):
@@ -103,7 +114,7 @@ def ship(platform: Platform, notebook: Path, *, name: str | None, model: str | N
         )
     steps = _Steps(progress)
     steps.begin("build")
-    built = builder.build(notebook, model=model, into=platform.places.work, progress=steps.say)
+    built = builder.build(notebook, model=model, into=platform.places.work, progress=steps.say, python=python)
     steps.begin("admit")
     stored, new = store.admit(platform.places.catalog, named, contents(named, built))
     _admit(platform, stored)

@@ -26,7 +26,8 @@ from taxiway.notebook.torch_calls import METHOD, Watch, has_weights, is_module
 
 _INSTALLERS: Final = ("pip ", "pip3 ", "conda ", "mamba ", "apt ", "apt-get ", "uv ", "python -m pip ")
 _ADVICE: Final = {
-    "ModuleNotFoundError": "install that library where taxiway is installed, or put its file next to the notebook",
+    "ModuleNotFoundError": "install that library where the notebook runs (--python names another environment), "
+    "or put its file next to the notebook",
     "FileNotFoundError": "put the file next to the notebook and name it by a relative path",
     "NameError": "run the notebook top to bottom in a fresh kernel to see the same",
     "EOFError": "a build has nobody to answer input(); write the value into the cell",

@@ -7,7 +7,7 @@ known to be wrong is refused here by name (`refuse`); parity catches what is not
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from taxiway.core.errors import Refused
@@ -109,28 +109,36 @@ def _flat(values: Any) -> Iterator[Any]:
 
 
 def _register(libraries: set[str]) -> None:
-    try:
-        from onnxmltools.convert.lightgbm.operator_converters.LightGbm import convert_lightgbm
-        from onnxmltools.convert.xgboost.operator_converters.XGBoost import convert_xgboost
-    except ImportError as error:
-        name = sorted(libraries)[0]
-        raise Refused(
-            f"exporting a model of {name} needs onnxmltools, which cannot be imported ({error})",
-            f"What to do: pip install 'taxiway[{name}]' (or onnxmltools) where the notebook runs.",
-            code="missing-extra",
-        ) from error
-    if "xgboost" in libraries:
-        import xgboost
+    for name in sorted(libraries):
+        try:
+            _REGISTER[name]()
+        except ImportError as error:
+            raise Refused(
+                f"exporting a model of {name} needs onnxmltools, which cannot be imported ({error})",
+                f"What to do: pip install 'taxiway[{name}]' (or onnxmltools) where the notebook runs.",
+                code="missing-extra",
+            ) from error
 
-        for kind in (xgboost.XGBClassifier, xgboost.XGBRFClassifier):
-            _add(kind, convert_xgboost)
-        for kind in (xgboost.XGBRegressor, xgboost.XGBRFRegressor):
-            _add(kind, convert_xgboost, classifier=False)
-    if "lightgbm" in libraries:
-        import lightgbm
 
-        _add(lightgbm.LGBMClassifier, convert_lightgbm)
-        _add(lightgbm.LGBMRegressor, convert_lightgbm, classifier=False)
+def _register_xgboost() -> None:
+    import xgboost
+    from onnxmltools.convert.xgboost.operator_converters.XGBoost import convert_xgboost
+
+    for kind in (xgboost.XGBClassifier, xgboost.XGBRFClassifier):
+        _add(kind, convert_xgboost)
+    for kind in (xgboost.XGBRegressor, xgboost.XGBRFRegressor):
+        _add(kind, convert_xgboost, classifier=False)
+
+
+def _register_lightgbm() -> None:
+    import lightgbm
+    from onnxmltools.convert.lightgbm.operator_converters.LightGbm import convert_lightgbm
+
+    _add(lightgbm.LGBMClassifier, convert_lightgbm)
+    _add(lightgbm.LGBMRegressor, convert_lightgbm, classifier=False)
+
+
+_REGISTER: Final[dict[str, Callable[[], None]]] = {"xgboost": _register_xgboost, "lightgbm": _register_lightgbm}
 
 
 def _add(kind: Any, converter: Any, *, classifier: bool = True) -> None:

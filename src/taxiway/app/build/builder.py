@@ -22,12 +22,13 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
+import taxiway as package
 from taxiway import __version__
 from taxiway.app.build import inputs
+from taxiway.app.build.interpreter import Interpreter, own
 from taxiway.core import digest
 from taxiway.core.contract import Contract
 from taxiway.core.errors import Refused
@@ -71,21 +72,33 @@ class Built:
     sums: Mapping[str, str]
 
 
-def build(notebook: Path, *, model: str | None, into: Path, progress: Progress, timeout_s: float = TIMEOUT_S) -> Built:
-    """Build `notebook`, or find it built. Raises `Refused` with the reasons; nothing half is left in `into`."""
-    key = _key(notebook, model)
+def build(
+    notebook: Path,
+    *,
+    model: str | None,
+    into: Path,
+    progress: Progress,
+    python: Interpreter | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> Built:
+    """Build `notebook` with `python` (default: our own), or find it built.
+
+    Raises `Refused` with the reasons; nothing half is left in `into`.
+    """
+    python = python or own()
+    key = _key(notebook, model, python)
     folder = into / key
     with _writing(into):
         into.mkdir(parents=True, exist_ok=True)
     with _lock(into, key, progress):
-        if _is_current(folder, notebook):
+        if _is_current(folder, notebook, python):
             progress("built already from the same notebook, data and libraries")
             return _read(folder)
         _sweep(into, key)
         with _writing(into):
             aside = Path(tempfile.mkdtemp(prefix=f".build-{key}-", dir=into))
         try:
-            _run(notebook, model, aside, progress, timeout_s)
+            _run(_Task(notebook, model, aside, python), progress, timeout_s)
             with _writing(into):
                 _put(aside, folder)
         finally:
@@ -93,9 +106,10 @@ def build(notebook: Path, *, model: str | None, into: Path, progress: Progress, 
         return _read(folder)
 
 
-def is_built(notebook: Path, *, model: str | None, into: Path) -> bool:
+def is_built(notebook: Path, *, model: str | None, into: Path, python: Interpreter | None = None) -> bool:
     """Whether `build` would find `notebook` built already; touches nothing."""
-    return _is_current(into / _key(notebook, model), notebook)
+    python = python or own()
+    return _is_current(into / _key(notebook, model, python), notebook, python)
 
 
 @contextlib.contextmanager
@@ -106,25 +120,17 @@ def _writing(into: Path) -> Iterator[None]:
         raise Refused(f"the build cannot be written to {into}: {error.strerror}", code="cannot-write") from error
 
 
-def _key(notebook: Path, model: str | None) -> str:
+def _key(notebook: Path, model: str | None, python: Interpreter) -> str:
     try:
         data = notebook.read_bytes()
     except OSError:
         data = b""  # the process says what is wrong with it
-    versions = {name: _version(name) for name in _LIBRARIES}
-    python = ".".join(map(str, sys.version_info[:3]))
-    made_from = [_FORMAT, __version__, digest.of_bytes(data), notebook.name, model, python, versions]
+    versions = {name: python.has(name) for name in _LIBRARIES}
+    made_from = [_FORMAT, __version__, digest.of_bytes(data), notebook.name, model, python.version, versions]
     return digest.short(digest.of_json(made_from))
 
 
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def _is_current(folder: Path, notebook: Path) -> bool:
+def _is_current(folder: Path, notebook: Path, python: Interpreter) -> bool:
     try:
         sums: dict[str, str] = json.loads((folder / _SUMS).read_text())
         if "model.onnx" not in sums or any(
@@ -135,7 +141,7 @@ def _is_current(folder: Path, notebook: Path) -> bool:
         noted: dict[str, str | None] = json.loads((folder / "inputs.json").read_text())
     except (OSError, ValueError, AttributeError, TypeError):
         return False
-    return all(_version(n) == v for n, v in pins) and inputs.same(noted, notebook.absolute().parent)
+    return all(python.has(n) == v for n, v in pins) and inputs.same(noted, notebook.absolute().parent)
 
 
 def _sums(folder: Path) -> dict[str, str]:
@@ -224,9 +230,17 @@ def _sweep(into: Path, mine: str) -> None:
                 os.close(held)
 
 
-def _run(notebook: Path, model: str | None, out: Path, progress: Progress, timeout_s: float) -> None:
+@dataclass(frozen=True, slots=True)
+class _Task:
+    notebook: Path
+    model: str | None
+    out: Path
+    python: Interpreter
+
+
+def _run(task: _Task, progress: Progress, timeout_s: float) -> None:
     said: dict[str, Any] = {}
-    with _guarded(notebook, model, out) as (events, stop):
+    with _guarded(task) as (events, stop):
         timer = threading.Timer(timeout_s, stop)
         timer.start()
         try:
@@ -245,7 +259,7 @@ def _run(notebook: Path, model: str | None, out: Path, progress: Progress, timeo
     if "refused" in said:
         raise Refused(*said["refused"], code=said["code"])
     if said.get("done") is not True:
-        raise _died(notebook, said, timeout_s if expired else None)
+        raise _died(task.notebook, said, timeout_s if expired else None)
 
 
 def _event(line: str) -> dict[str, Any]:
@@ -258,19 +272,23 @@ def _event(line: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _guarded(notebook: Path, model: str | None, out: Path) -> Iterator[tuple[Any, Callable[[], None]]]:
+def _guarded(task: _Task) -> Iterator[tuple[Any, Callable[[], None]]]:
     """What the processes say, a JSON object a line, and how to end them; they end when this one does, too."""
     events_read, events_write = os.pipe()
     lifeline_read, lifeline_write = os.pipe()
-    spec: dict[str, Any] = {"notebook": str(notebook.absolute()), "model": model, "out": str(out.absolute())}
-    spec |= {"events": events_write, "lifeline": lifeline_read}
-    folder = notebook.absolute().parent
-    with os.fdopen(events_read, errors="replace") as events, os.fdopen(lifeline_write, "wb") as lifeline:
+    notebook, out = task.notebook.absolute(), task.out.absolute()
+    spec: dict[str, Any] = {"notebook": str(notebook), "model": task.model, "out": str(out)}
+    spec |= {"events": events_write, "lifeline": lifeline_read, "python": str(task.python.path)}
+    with (
+        os.fdopen(events_read, errors="replace") as events,
+        os.fdopen(lifeline_write, "wb") as lifeline,
+        _lent(task.python) as lent,
+    ):
         try:
             guard = subprocess.Popen(
                 # -P: a file next to the notebook that is called like a library of ours is not taken for it.
-                [sys.executable, "-P", "-m", "taxiway.app.build.guard", json.dumps(spec)],
-                cwd=folder if folder.is_dir() else out,
+                [sys.executable, "-P", "-m", "taxiway.app.build.guard", json.dumps(spec | {"lent": lent})],
+                cwd=notebook.parent if notebook.parent.is_dir() else out,
                 env={**os.environ, "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -289,6 +307,17 @@ def _guarded(notebook: Path, model: str | None, out: Path) -> Iterator[tuple[Any
             except subprocess.TimeoutExpired:
                 guard.kill()
                 guard.wait()
+
+
+@contextlib.contextmanager
+def _lent(python: Interpreter) -> Iterator[str | None]:
+    """A folder that another Python finds this package in, and nothing else of our environment."""
+    if python.own:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="taxiway-lent-") as folder:
+        (Path(folder) / "taxiway").symlink_to(Path(package.__file__).parent)
+        yield folder
 
 
 def _died(notebook: Path, said: Mapping[str, Any], timeout_s: float | None) -> Refused:

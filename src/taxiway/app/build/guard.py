@@ -8,7 +8,6 @@ to nothing, so that no library that hangs, crashes or holds the interpreter's lo
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import select
@@ -21,22 +20,23 @@ from typing import Any, Final
 
 import psutil
 
+from taxiway.app.build.lifeline import adopt_orphans
+
 # Of what a notebook prints, this much from its beginning and this much from its end are kept.
 LOG_HEAD: Final = 1 << 20
 LOG_TAIL: Final = 1 << 16
 _LAST_WORDS: Final = 8
 _CHUNK: Final = 1 << 16
-_PR_SET_PDEATHSIG: Final = 1
-_PR_SET_CHILD_SUBREAPER: Final = 36
 
 
 def main(spec: dict[str, Any]) -> int:
     """Run the build process to its end, and say `{"ended": exit code, "last_words": [...]}`; always 0."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    adopt_orphans()
     output, theirs = os.pipe()
-    command = [sys.executable, "-P", "-m", "taxiway.app.build.process", json.dumps(spec)]
+    command = [spec["python"], "-P", "-m", "taxiway.app.build.process", json.dumps(spec)]
     process = subprocess.Popen(
         command,
+        env=_environment(Path(spec["python"]), spec["lent"]),
         stdin=subprocess.DEVNULL,
         stdout=theirs,
         stderr=theirs,
@@ -58,13 +58,13 @@ def main(spec: dict[str, Any]) -> int:
     return 0
 
 
-def die_with_parent() -> None:
-    """Have the kernel end this process when the one that started it ends, however that ends."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _prctl(option: int, value: int) -> None:
-    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+def _environment(python: Path, lent: str | None) -> dict[str, str]:
+    """Ours, or for another Python: its own, with Taxiway lent to it."""
+    if lent is None:
+        return dict(os.environ)
+    kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONHOME", "VIRTUAL_ENV", "PYTHONPATH")}
+    path = os.pathsep.join([str(python.parent), *filter(None, [kept.get("PATH")])])
+    return kept | {"PYTHONPATH": lent, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 class Log:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from taxiway import __version__
-from taxiway.app.build.guard import die_with_parent
 from taxiway.app.build.inputs import Reads
+from taxiway.app.build.lifeline import die_with_parent
 from taxiway.app.build.prove import finite, proved
 from taxiway.app.build.subject import Subject, subject
 from taxiway.core.errors import Refused

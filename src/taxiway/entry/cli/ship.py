@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from taxiway.app import ship
+from taxiway.app.build import interpreter
 from taxiway.entry.cli.output import add_json, add_state, platform, print_json, progress
 
 
@@ -15,6 +16,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="NOTEBOOK", type=Path, help="the notebook (.ipynb)")
     parser.add_argument("--name", metavar="MODEL", help="the model's name (default: from the file or its folder)")
     parser.add_argument("--model", metavar="NAME@CELL", help="which fitted model, when the notebook has more than one")
+    parser.add_argument(
+        "--python", metavar="PATH", help="the Python (or virtual environment) that the notebook runs in"
+    )
+    parser.add_argument("--kernel", metavar="NAME", help="the same by the name of a Jupyter kernel")
     parser.add_argument("--plan", action="store_true", help="say what would be done, and do nothing")
     add_state(parser)
     add_json(parser)
@@ -24,7 +29,8 @@ def run(args: argparse.Namespace) -> int:
     """Ship, and say what to do next."""
     if args.plan:
         return _plan(args)
-    done = ship.ship(platform(args), args.path, name=args.name, model=args.model, progress=progress)
+    python = interpreter.choose(args.path, args.python, args.kernel)
+    done = ship.ship(platform(args), args.path, name=args.name, model=args.model, progress=progress, python=python)
     if args.json:
         print_json(_json(done))
         return 0
@@ -42,7 +48,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace) -> int:
-    name, steps = ship.plan(platform(args), args.path, name=args.name, model=args.model)
+    python = interpreter.choose(args.path, args.python, args.kernel)
+    name, steps = ship.plan(platform(args), args.path, name=args.name, model=args.model, python=python)
     if args.json:
         found = [{"step": s.name, "does": s.does, "remark": s.remark} for s in steps]
         print_json({"model": name, "notebook": str(args.path), "steps": found})
