@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from taxiway.app.assemble import contents
-from taxiway.app.build import builder, guard, interpreter
+from taxiway.app.build import builder, guard, guarded, interpreter
 from taxiway.app.build.builder import build, is_built
 from taxiway.catalog.manifest import NUMBER
 from taxiway.core import digest
@@ -547,7 +547,7 @@ def test_a_notebook_that_hangs_is_stopped_with_everything_it_started(tmp_path):
     ids=["processes", "a thread that keeps it from ending", "a copy of itself"],
 )
 def test_what_a_notebook_leaves_running_ends_with_a_build_that_succeeds(tmp_path, monkeypatch, more):
-    monkeypatch.setattr(builder, "_GRACE_S", 2.0)
+    monkeypatch.setattr(guarded, "_GRACE_S", 2.0)
     began = time.monotonic()
     built = quiet(write(tmp_path / "n.ipynb", STARTS, more or "1", FIT), tmp_path / "into", timeout_s=60)
     assert time.monotonic() - began < 25

@@ -16,18 +16,15 @@ import fcntl
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import taxiway as package
 from taxiway import __version__
 from taxiway.app.build import inputs
+from taxiway.app.build.guarded import Progress, Task, run
 from taxiway.app.build.interpreter import Interpreter, own
 from taxiway.core import digest
 from taxiway.core.contract import Contract
@@ -35,8 +32,6 @@ from taxiway.core.errors import Refused
 from taxiway.core.sample import Golden
 
 TIMEOUT_S: Final = 1800.0
-# What a notebook's process may still take to end once everything is said, and its guard to end the rest.
-_GRACE_S: Final = 5.0
 # What decides the bytes of a build beyond the notebook itself.
 _LIBRARIES: Final = (
     "numpy",
@@ -52,9 +47,8 @@ _LIBRARIES: Final = (
     "torch",
 )
 _FORMAT: Final = 3
+_PROCESS: Final = "taxiway.app.build.process"
 _SUMS: Final = "sums.json"
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +92,8 @@ def build(
         with _writing(into):
             aside = Path(tempfile.mkdtemp(prefix=f".build-{key}-", dir=into))
         try:
-            _run(_Task(notebook, model, aside, python), progress, timeout_s)
+            task = Task(_PROCESS, notebook, aside, python, {"model": model})
+            run(task, progress, timeout_s)
             with _writing(into):
                 _put(aside, folder)
         finally:
@@ -228,102 +223,3 @@ def _sweep(into: Path, mine: str) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
                 _lock_file(into, key).unlink(missing_ok=True)
                 os.close(held)
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    notebook: Path
-    model: str | None
-    out: Path
-    python: Interpreter
-
-
-def _run(task: _Task, progress: Progress, timeout_s: float) -> None:
-    said: dict[str, Any] = {}
-    with _guarded(task) as (events, stop):
-        timer = threading.Timer(timeout_s, stop)
-        timer.start()
-        try:
-            while "ended" not in said and (line := events.readline()):
-                event = _event(line)
-                said |= event
-                if "progress" in event:
-                    progress(event["progress"])
-                elif "done" in event or "refused" in event:
-                    timer.cancel()
-                    timer = threading.Timer(_GRACE_S, stop)
-                    timer.start()
-        finally:
-            expired = not timer.is_alive()
-            timer.cancel()
-    if "refused" in said:
-        raise Refused(*said["refused"], code=said["code"])
-    if said.get("done") is not True:
-        raise _died(task.notebook, said, timeout_s if expired else None)
-
-
-def _event(line: str) -> dict[str, Any]:
-    """What was said; nothing when whoever said it was killed while speaking."""
-    with contextlib.suppress(ValueError):
-        event = json.loads(line)
-        if isinstance(event, dict):
-            return event
-    return {}
-
-
-@contextlib.contextmanager
-def _guarded(task: _Task) -> Iterator[tuple[Any, Callable[[], None]]]:
-    """What the processes say, a JSON object a line, and how to end them; they end when this one does, too."""
-    events_read, events_write = os.pipe()
-    lifeline_read, lifeline_write = os.pipe()
-    notebook, out = task.notebook.absolute(), task.out.absolute()
-    spec: dict[str, Any] = {"notebook": str(notebook), "model": task.model, "out": str(out)}
-    spec |= {"events": events_write, "lifeline": lifeline_read, "python": str(task.python.path)}
-    with (
-        os.fdopen(events_read, errors="replace") as events,
-        os.fdopen(lifeline_write, "wb") as lifeline,
-        _lent(task.python) as lent,
-    ):
-        try:
-            guard = subprocess.Popen(
-                # -P: a file next to the notebook that is called like a library of ours is not taken for it.
-                [sys.executable, "-P", "-m", "taxiway.app.build.guard", json.dumps(spec | {"lent": lent})],
-                cwd=notebook.parent if notebook.parent.is_dir() else out,
-                env={**os.environ, "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=(events_write, lifeline_read),
-                start_new_session=True,
-            )
-        finally:
-            os.close(events_write)
-            os.close(lifeline_read)
-        try:
-            yield events, lifeline.close
-        finally:
-            lifeline.close()
-            try:
-                guard.wait(_GRACE_S)
-            except subprocess.TimeoutExpired:
-                guard.kill()
-                guard.wait()
-
-
-@contextlib.contextmanager
-def _lent(python: Interpreter) -> Iterator[str | None]:
-    """A folder that another Python finds this package in, and nothing else of our environment."""
-    if python.own:
-        yield None
-        return
-    with tempfile.TemporaryDirectory(prefix="taxiway-lent-") as folder:
-        (Path(folder) / "taxiway").symlink_to(Path(package.__file__).parent)
-        yield folder
-
-
-def _died(notebook: Path, said: Mapping[str, Any], timeout_s: float | None) -> Refused:
-    if timeout_s is not None:
-        return Refused(f"{notebook.name} was still running after {timeout_s:g} s and was stopped", code="timeout")
-    code = said.get("ended")
-    how = "was killed" if code is None else f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-    words = said.get("last_words") or ["(it said nothing)"]
-    return Refused(f"{notebook.name}: the process that ran it {how}; its last words:", *words, code="build-died")

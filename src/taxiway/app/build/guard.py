@@ -33,7 +33,7 @@ def main(spec: dict[str, Any]) -> int:
     """Run the build process to its end, and say `{"ended": exit code, "last_words": [...]}`; always 0."""
     adopt_orphans()
     output, theirs = os.pipe()
-    command = [spec["python"], "-P", "-m", "taxiway.app.build.process", json.dumps(spec)]
+    command = [spec["python"], "-P", "-m", spec["module"], json.dumps(spec)]
     process = subprocess.Popen(
         command,
         env=_environment(Path(spec["python"]), spec["lent"]),

@@ -7,18 +7,16 @@ to the log, what this process has to say goes through a pipe of its own.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from taxiway import __version__
 from taxiway.app.build.inputs import Reads
-from taxiway.app.build.lifeline import die_with_parent
 from taxiway.app.build.prove import finite, proved
+from taxiway.app.build.speak import Progress, speak
 from taxiway.app.build.subject import Subject, subject
 from taxiway.core.errors import Refused
 from taxiway.notebook import candidates, findings, imports, read, session
@@ -27,29 +25,10 @@ from taxiway.notebook.read import Notebook
 
 _ALWAYS: Final = ("numpy", "onnxruntime")
 
-Progress = Callable[[str], None]
-
 
 def main(spec: dict[str, Any]) -> int:
     """Build; 0 done, 1 refused, 3 a bug."""
-    die_with_parent()
-    # What the notebook starts must not hold on to the pipe.
-    os.set_inheritable(spec["events"], False)
-    events = os.fdopen(spec["events"], "w", buffering=1)
-
-    def say(**what: Any) -> None:
-        print(json.dumps(what), file=events, flush=True)
-
-    try:
-        _build(Path(spec["notebook"]), spec["model"], Path(spec["out"]), lambda line: say(progress=line))
-    except Refused as error:
-        say(refused=list(error.reasons), code=error.code)
-        return 1
-    except Exception:
-        traceback.print_exc()
-        return 3
-    say(done=True)
-    return 0
+    return speak(spec, lambda progress: _build(Path(spec["notebook"]), spec["model"], Path(spec["out"]), progress))
 
 
 def _build(path: Path, wanted: str | None, out: Path, progress: Progress) -> None:
