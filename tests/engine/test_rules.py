@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from taxiway.engine.backends.onnxruntime.taxiway_onnx import rules
+from taxiway.engine.backends.onnxruntime.taxiway_onnx import parameter, rules
 from taxiway.engine.backends.onnxruntime.taxiway_onnx.rules import BadRequest
 
 INPUTS = [
@@ -27,11 +27,11 @@ def config(parameter: object, *, max_batch_size: int = 8) -> dict:
     }
 
 
-READ = rules.read(config({"finite": ["X"], "max_length": {"ids": 4}, "columns": {"X": ["a", "b", "c"]}}))
+READ = parameter.read(config({"finite": ["X"], "max_length": {"ids": 4}, "columns": {"X": ["a", "b", "c"]}}))
 
 
 def test_without_the_parameter_everything_goes() -> None:
-    free = rules.read({"max_batch_size": 8, "input": INPUTS})
+    free = parameter.read({"max_batch_size": 8, "input": INPUTS})
     rules.enforce(free, {"X": np.array([[np.nan] * 3], np.float32)})
 
 
@@ -55,7 +55,7 @@ def test_without_the_parameter_everything_goes() -> None:
 )
 def test_a_malformed_parameter_is_refused_with_the_reason(parameter: object, reason: str) -> None:
     with pytest.raises(ValueError, match=r"^parameter taxiway_contract") as refusal:
-        rules.read(config(parameter))
+        parameter.read(config(parameter))
     assert reason in str(refusal.value)
 
 
@@ -66,7 +66,7 @@ def test_only_open_dims_are_bounded() -> None:
 
 
 def test_without_batches_the_first_axis_is_a_dim_too() -> None:
-    single = rules.read(config({"max_length": {"ids": 4}}, max_batch_size=0))
+    single = parameter.read(config({"max_length": {"ids": 4}}, max_batch_size=0))
     with pytest.raises(BadRequest, match="along axis 0"):
         rules.enforce(single, {"ids": np.zeros((5, 1024))})
 

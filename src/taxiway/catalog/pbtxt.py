@@ -8,13 +8,13 @@ second), one instance, on a GPU where there is one.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2 as pb
 
-from taxiway.core.contract import Contract, Field
+from taxiway.core.contract import Column, Contract, Field, Member
 from taxiway.core.errors import Refused
 from taxiway.core.tensor import FLOATS
 
@@ -46,13 +46,52 @@ def config_pbtxt(
 
 
 def enforced(contract: Contract) -> dict[str, Any]:
-    """The part of the contract that the engine checks on every request, as it stands in the configuration."""
-    finite = [f for f in contract.inputs if f.finite and f.spec.dtype in FLOATS]
-    return {
-        "finite": [f.name for f in finite],
-        "max_length": {f.name: f.max_length for f in contract.inputs if f.max_length and -1 in f.spec.dims},
-        "columns": {f.name: list(f.columns) for f in finite if f.columns},
+    """The part of the contract that the engine checks on every request, as it stands in the configuration.
+
+    By input name; within one by column number, or "*" where all columns are alike. Keys beyond `finite`,
+    `max_length` and `columns` are there only where they say something.
+    """
+    inputs = contract.inputs
+    floats = [f for f in inputs if f.spec.dtype in FLOATS]
+    rules: dict[str, dict[str, Any]] = {
+        "nan": {f.name: _nan(f) for f in floats if not f.finite and not all(c.nullable for c in f.table)},
+        "range": {f.name: found for f in inputs if (found := _by_column(f, _bounds))},
+        "allowed": {f.name: found for f in inputs if (found := _by_column(f, _members))},
+        "max_bytes": {f.name: f.max_bytes for f in inputs if f.max_bytes is not None and f.spec.dtype == "BYTES"},
+        "same_length": {f.name: f.same_length_as for f in inputs if f.same_length_as is not None},
     }
+    no_infinity = [f.name for f in floats if not f.finite and not f.infinite]
+    finite = [f.name for f in floats if f.finite]
+    told = {*finite, *no_infinity, *rules["nan"], *rules["range"], *rules["allowed"]}
+    return {
+        "finite": finite,
+        "max_length": {f.name: f.max_length for f in inputs if f.max_length and -1 in f.spec.dims},
+        "columns": {f.name: list(f.columns) for f in inputs if f.columns and f.name in told},
+        **({"no_infinity": no_infinity} if no_infinity else {}),
+        **{key: value for key, value in rules.items() if value},
+    }
+
+
+def _nan(field: Field) -> list[int]:
+    """The numbers of the columns that accept NaN."""
+    return [i for i, column in enumerate(field.table) if column.nullable]
+
+
+def _by_column(field: Field, of: Callable[[Column], Any]) -> dict[str, Any]:
+    """Column number -> what `of` says of it, without those it says nothing of."""
+    found = [of(column) for column in field.table]
+    if found and found[0] is not None and all(value == found[0] for value in found):
+        return {"*": found[0]}
+    return {str(i): value for i, value in enumerate(found) if value is not None}
+
+
+def _bounds(column: Column) -> list[float | None] | None:
+    bounds = [column.minimum, column.maximum]
+    return None if bounds == [None, None] else bounds
+
+
+def _members(column: Column) -> list[Member] | None:
+    return None if column.allowed is None else list(column.allowed)
 
 
 def parse(text: str, where: str) -> pb.ModelConfig:

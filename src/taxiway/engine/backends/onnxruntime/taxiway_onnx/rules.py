@@ -1,122 +1,202 @@
-"""The contract parameter of a model: which values a request may bring, beyond types and dims.
+"""Which values a request may bring, beyond types and dims; and what is said of the first that it may not.
 
-Written into config.pbtxt as
-`parameters { key: "taxiway_contract" value { string_value: '{"finite": ["X"], "max_length": {"ids": 512}}' } }`
-and optionally `"columns": {"X": ["age", ...]}` to name what is wrong. Only tensors of floats can be listed
-under `finite`; `max_length` bounds the dims that the configuration leaves open (-1).
+A rule looks at all values of one tensor at once and marks those that break it, so that a whole batch is judged as
+cheaply as a request. Only when a batch is not clean is each of its requests judged for itself. `parameter.py` makes
+the rules of a model, `words.py` puts a broken one into a sentence; numpy is all that is needed here.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
-PARAMETER = "taxiway_contract"
+from . import words
+
+Feed: TypeAlias = Mapping[str, np.ndarray]
 
 
 class BadRequest(Exception):
     """The caller's mistake; the message says which, and what is accepted."""
 
 
+class Rule(Protocol):
+    """What is asked of the values of one tensor."""
+
+    @property
+    def tensor(self) -> str:
+        """The input's name."""
+
+    @property
+    def accepted(self) -> Sequence[str]:
+        """What each column accepts, as half a sentence; a single one where they are all alike."""
+
+    def bad(self, values: np.ndarray) -> np.ndarray:
+        """Which values break the rule, in the shape of `values`."""
+
+
+@dataclass(frozen=True)
+class Finite:
+    """Neither NaN nor infinities."""
+
+    tensor: str
+    accepted: Sequence[str] = ("only finite numbers are accepted",)
+
+    def bad(self, values: np.ndarray) -> np.ndarray:
+        return np.logical_not(np.isfinite(values))
+
+
+@dataclass(frozen=True)
+class NoInfinity:
+    """NaN perhaps, infinities not."""
+
+    tensor: str
+    accepted: Sequence[str] = ("infinities are not accepted",)
+
+    def bad(self, values: np.ndarray) -> np.ndarray:
+        return np.asarray(np.isinf(values))
+
+
+@dataclass(frozen=True, eq=False)
+class NanOnly:
+    """NaN only where `nullable` (one entry for each column, or a single one)."""
+
+    tensor: str
+    accepted: Sequence[str]
+    nullable: np.ndarray
+
+    def bad(self, values: np.ndarray) -> np.ndarray:
+        return np.logical_and(np.isnan(values), ~self.nullable)
+
+
+@dataclass(frozen=True, eq=False)
+class Range:
+    """Inclusive bounds in the type of the tensor, one for each column or a single one.
+
+    NaN is within every range: whether it is accepted is another rule's matter.
+    """
+
+    tensor: str
+    accepted: Sequence[str]
+    least: np.ndarray
+    greatest: np.ndarray
+
+    def bad(self, values: np.ndarray) -> np.ndarray:
+        return np.logical_or(values < self.least, values > self.greatest)
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """Only `members`, in one column or (None) in all. NaN is another rule's matter."""
+
+    tensor: str
+    accepted: Sequence[str]
+    column: int | None
+    members: np.ndarray
+
+    def bad(self, values: np.ndarray) -> np.ndarray:
+        found = np.zeros(values.shape, bool)
+        where = ... if self.column is None else (..., self.column)
+        picked = values[where]
+        strange = np.isin(picked, self.members, invert=True)
+        found[where] = strange & ~np.isnan(picked) if values.dtype.kind == "f" else strange
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Only `members`, in one column or (None) in all."""
+
+    tensor: str
+    accepted: Sequence[str]
+    column: int | None
+    members: frozenset[str]
+
+    def bad(self, values: np.ndarray) -> np.ndarray:
+        found = np.zeros(values.shape, bool)
+        where = ... if self.column is None else (..., self.column)
+        picked = values[where]
+        strange = (text not in self.members for text in picked.reshape(-1))
+        found[where] = np.fromiter(strange, bool, picked.size).reshape(picked.shape)
+        return found
+
+
+@dataclass(frozen=True)
+class MaxBytes:
+    """Texts of at most `limit` bytes in UTF-8."""
+
+    tensor: str
+    accepted: Sequence[str]
+    limit: int
+
+    def bad(self, values: np.ndarray) -> np.ndarray:
+        long = (self._long(text) for text in values.reshape(-1))
+        return np.fromiter(long, bool, values.size).reshape(values.shape)
+
+    def _long(self, text: str) -> bool:
+        # A character has 4 bytes at most, so that only texts near the limit need to be encoded.
+        return len(text) * 4 > self.limit and len(text.encode("utf-8", "surrogatepass")) > self.limit
+
+
 @dataclass(frozen=True)
 class Rules:
-    """`columns` names the last axis of a tensor; `open_dims` are the axes (batch axis counted) dims leave open."""
+    """`values` in the order they are asked; the rest by tensor.
 
-    finite: tuple[str, ...] = ()
+    `columns` names the last axis; `open_dims` are the axes (batch axis counted) that the dims leave open, and
+    `max_length` bounds them; `same_length` is the tensor whose open dim must be as long.
+    """
+
+    values: tuple[Rule, ...] = ()
     max_length: Mapping[str, int] = field(default_factory=dict)
-    columns: Mapping[str, list[str]] = field(default_factory=dict)
+    same_length: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     open_dims: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
-def read(config: Mapping[str, Any]) -> Rules:
-    """The rules in a model configuration (as the server hands it over, in JSON); raises ValueError."""
-    text = config.get("parameters", {}).get(PARAMETER, {}).get("string_value", "{}")
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"parameter {PARAMETER} is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise ValueError(f"parameter {PARAMETER} must be a JSON object, not {text[:80]!r}")
-    unknown = sorted(set(value) - {"finite", "max_length", "columns"})
-    if unknown:
-        raise ValueError(f"parameter {PARAMETER}: unknown key {unknown[0]!r}; known are finite, max_length, columns")
-    offset = 1 if int(config.get("max_batch_size", 0)) > 0 else 0
-    inputs = {i["name"]: i for i in config["input"]}
-    return Rules(
-        finite=_finite(value.get("finite", []), inputs),
-        max_length=_max_length(value.get("max_length", {}), inputs),
-        columns=_columns(value.get("columns", {}), inputs),
-        open_dims={
-            name: tuple(k + offset for k, d in enumerate(i["dims"]) if int(d) < 0) for name, i in inputs.items()
-        },
-    )
-
-
-def _finite(value: Any, inputs: Mapping[str, Any]) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise ValueError(f"parameter {PARAMETER}: finite must be a list of input names")
-    _known("finite", value, inputs)
-    other = [n for n in value if inputs[n]["data_type"] not in ("TYPE_FP16", "TYPE_FP32", "TYPE_FP64")]
-    if other:
-        raise ValueError(
-            f"parameter {PARAMETER}: finite names {other[0]!r}, which is {inputs[other[0]]['data_type']}, not floats"
-        )
-    return tuple(value)
-
-
-def _max_length(value: Any, inputs: Mapping[str, Any]) -> dict[str, int]:
-    whole = isinstance(value, dict) and all(type(v) is int and v > 0 for v in value.values())
-    if not whole:
-        raise ValueError(f"parameter {PARAMETER}: max_length must map input names to whole numbers above 0")
-    _known("max_length", value, inputs)
-    return dict(value)
-
-
-def _columns(value: Any, inputs: Mapping[str, Any]) -> dict[str, list[str]]:
-    if not isinstance(value, dict) or not all(isinstance(v, list) for v in value.values()):
-        raise ValueError(f"parameter {PARAMETER}: columns must map input names to lists of names")
-    _known("columns", value, inputs)
-    return {name: [str(c) for c in names] for name, names in value.items()}
-
-
-def _known(key: str, names: Collection[Any], inputs: Mapping[str, Any]) -> None:
-    for name in names:
-        if not isinstance(name, str) or name not in inputs:
-            raise ValueError(f"parameter {PARAMETER}: {key} names {name!r}; the inputs are {', '.join(inputs)}")
-
-
-def clean(rules: Rules, feed: Mapping[str, np.ndarray]) -> bool:
+def clean(rules: Rules, feed: Feed) -> bool:
     """Does `feed` keep the rules? Cheap: asked once for a whole batch."""
-    return all(bool(np.isfinite(feed[n]).all()) for n in rules.finite if n in feed) and not any(
-        feed[n].shape[axis] > limit for n, limit in rules.max_length.items() if n in feed for axis in rules.open_dims[n]
-    )
+    return broken(rules, feed) is None
 
 
-def enforce(rules: Rules, feed: Mapping[str, np.ndarray]) -> None:
+def enforce(rules: Rules, feed: Feed) -> None:
     """Raise `BadRequest` for the first value of one request that breaks a rule."""
+    reason = broken(rules, feed)
+    if reason is not None:
+        raise BadRequest(reason)
+
+
+def broken(rules: Rules, feed: Feed) -> str | None:
+    """What is wrong with the first value that breaks a rule; None when there is none."""
+    return next(_lengths(rules, feed), None) or next(_values(rules, feed), None)
+
+
+def _lengths(rules: Rules, feed: Feed) -> Iterator[str]:
     for name, limit in rules.max_length.items():
         for axis in rules.open_dims[name] if name in feed else ():
             got = feed[name].shape[axis]
             if got > limit:
-                raise BadRequest(f"input '{name}' has {got} values along axis {axis}; at most {limit} are accepted")
-    for name in rules.finite:
-        if name in feed and not np.isfinite(feed[name]).all():
-            raise BadRequest(_not_finite(name, feed[name], rules.columns.get(name, [])))
+                yield f"input '{name}' has {got} values along axis {axis}; at most {limit} are accepted"
+    for name, other in rules.same_length.items():
+        if name in feed and other in feed:
+            mine, theirs = (feed[n].shape[rules.open_dims[n][0]] for n in (name, other))
+            if mine != theirs:
+                yield f"input '{name}' has {mine} values and '{other}' has {theirs}; equally many are accepted"
 
 
-def _not_finite(name: str, values: np.ndarray, columns: list[str]) -> str:
-    bad = np.argwhere(~np.isfinite(values))
-    where = [int(k) for k in bad[0]]
-    value = values[tuple(where)]
-    text = "NaN" if np.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
-    place = f"row {where[0]}" if where else "its value"
-    if len(where) > 1:
-        place += ", column " + ", ".join(map(str, where[1:]))
-        if where[-1] < len(columns):
-            place += f" ('{columns[where[-1]]}')"
-    more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
-    return f"input '{name}': {place} is {text}{more}; only finite numbers are accepted (counting from 0)"
+def _values(rules: Rules, feed: Feed) -> Iterator[str]:
+    for rule in rules.values:
+        if rule.tensor in feed:
+            bad = rule.bad(feed[rule.tensor])
+            if bad.any():
+                yield _sentence(rule, feed[rule.tensor], bad, rules.columns.get(rule.tensor, ()))
+
+
+def _sentence(rule: Rule, values: np.ndarray, bad: np.ndarray, names: Sequence[str]) -> str:
+    where = [int(k) for k in np.argwhere(bad)[0]]
+    others = int(bad.sum()) - 1
+    more = f" (and {others} more)" if others else ""
+    accepted = rule.accepted[where[-1] if len(rule.accepted) > 1 else 0]
+    found = f"{words.place(where, names)} is {words.value(values[tuple(where)])}{more}"
+    return f"input '{rule.tensor}': {found}; {accepted} (counting from 0)"

@@ -1,7 +1,7 @@
 """What the stub calls: load once, answer batches.
 
-A batch runs as one where it can. If it fails, or a value breaks the contract, its requests run one by one,
-so that a bad request is answered alone. The caller's mistakes are INVALID_ARG (HTTP 400), all else is
+A batch runs as one where it can. Requests with a value that breaks the contract are taken out of it and refused; if
+the model fails on what is left, its requests run one by one, so that a bad request is answered alone. The caller's mistakes are INVALID_ARG (HTTP 400), all else is
 internal (500).
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 import triton_python_backend_utils as pb
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
-from . import graph, rules
+from . import graph, parameter, rules
 
 Feed = dict[str, np.ndarray]
 
@@ -41,7 +41,7 @@ class TritonPythonModel:
     def initialize(self, args: dict[str, str]) -> None:
         """Load the model; raises with every reason why it cannot serve under this configuration."""
         config = json.loads(args["model_config"])
-        self.rules = rules.read(config)
+        self.rules = parameter.read(config)
         self.session = graph.session(config, Path(pb.get_model_dir()))
         wrong = graph.mismatches(config, self.session)
         if wrong:
@@ -68,8 +68,8 @@ class TritonPythonModel:
                 continue
             groups.setdefault(self._group(asked), []).append(asked)
         for group in groups.values():
-            for asked, response in zip(group, self._answer(group), strict=True):
-                responses[asked.place] = response
+            for place, response in self._answer(group).items():
+                responses[place] = response
         return responses
 
     def _read(self, place: int, request: Any) -> Asked:
@@ -90,15 +90,24 @@ class TritonPythonModel:
             return asked.place
         return asked.outputs, tuple((name, value.shape[1:]) for name, value in asked.feed.items())
 
-    def _answer(self, group: list[Asked]) -> list[Any]:
+    def _answer(self, group: list[Asked]) -> dict[int, Any]:
+        """Responses by place: requests that break the contract are refused, the others run as one batch."""
+        feed = _joined(group)
+        if rules.clean(self.rules, feed):
+            return self._run(group, feed)
+        wrong = {asked.place: rules.broken(self.rules, asked.feed) for asked in group}
+        refused = {place: _refusal(reason) for place, reason in wrong.items() if reason is not None}
+        kept = [asked for asked in group if asked.place not in refused]
+        return refused | (self._run(kept, _joined(kept)) if kept else {})
+
+    def _run(self, group: list[Asked], feed: Feed) -> dict[int, Any]:
+        """Responses by place to requests that keep the contract; `feed` is theirs together."""
         if len(group) > 1:
-            feed = {name: np.concatenate([asked.feed[name] for asked in group]) for name in group[0].feed}
-            if rules.clean(self.rules, feed):
-                try:
-                    return self._together(group, feed)
-                except Exception as error:  # whose fault it is shows when each request runs alone
-                    pb.Logger.log_verbose(f"a batch of {len(group)} is run one by one: {error}")
-        return [self._alone(asked) for asked in group]
+            try:
+                return dict(zip([asked.place for asked in group], self._together(group, feed), strict=True))
+            except Exception as error:  # whose fault it is shows when each request runs alone
+                pb.Logger.log_verbose(f"a batch of {len(group)} is run one by one: {error}")
+        return {asked.place: self._alone(asked) for asked in group}
 
     def _together(self, group: list[Asked], feed: Feed) -> list[Any]:
         names = group[0].outputs
@@ -115,10 +124,7 @@ class TritonPythonModel:
 
     def _alone(self, asked: Asked) -> Any:
         try:
-            rules.enforce(self.rules, asked.feed)
             return self._response(asked.outputs, self.session.run(asked.outputs, asked.feed))
-        except rules.BadRequest as error:
-            return _refusal(error)
         except InvalidArgument as error:
             return _refusal(f"the model does not accept these values: {graph.readable(error)}")
         except Exception as error:
@@ -130,6 +136,12 @@ class TritonPythonModel:
             for name, result in zip(names, results, strict=True)
         ]
         return pb.InferenceResponse(tensors)
+
+
+def _joined(group: Sequence[Asked]) -> Feed:
+    if len(group) == 1:
+        return group[0].feed
+    return {name: np.concatenate([asked.feed[name] for asked in group]) for name in group[0].feed}
 
 
 def _refusal(reason: object) -> Any:
