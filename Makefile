@@ -7,21 +7,24 @@ export PYTHON
 STATE ?= .taxiway
 PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: demo test unit check stop setup bench clean
+.PHONY: demo test unit check stop setup setup-dev bench clean
 
 setup:
 	@scripts/setup
 
+setup-dev:
+	@scripts/setup dev
+
 demo: setup
 	@.venv/bin/python examples/demo.py --state $(STATE)
 
-test: setup
+test: setup-dev
 	@.venv/bin/python -m pytest -q
 
-unit: setup
+unit: setup-dev
 	@.venv/bin/python -m pytest -q -m "not processes"
 
-check: setup
+check: setup-dev
 	@.venv/bin/ruff check src tests benchmarks examples/demo.py
 	@.venv/bin/ruff format --check src tests benchmarks examples/demo.py
 	@.venv/bin/mypy
@@ -30,7 +33,7 @@ check: setup
 stop:
 	@test -x .venv/bin/taxiway || { echo "nothing was ever started here"; exit 0; }; .venv/bin/taxiway down --state $(STATE)
 
-bench: setup
+bench: setup-dev
 	@.venv/bin/python benchmarks/path.py
 
 clean: stop

@@ -7,16 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tritonclient.grpc import model_config_pb2 as pb
 
-from taxiway.catalog.pbtxt import check, config_pbtxt, parse
-from taxiway.core.contract import Contract, Field
+from taxiway.catalog.pbtxt import check, config_pbtxt, enforced, parse
+from taxiway.core.contract import Column, Contract, Field
 from taxiway.core.errors import Refused
 from taxiway.core.tensor import DTYPES, TensorSpec
+from taxiway.engine.backends.onnxruntime.taxiway_onnx import parameter
 
 CONTRACT = Contract(
     inputs=(
         Field(TensorSpec("X", "FP32", (2,)), columns=("age", "größe")),
         Field(TensorSpec("item_ids", "INT64", (-1,)), max_length=512),
-        Field(TensorSpec("Z", "FP64", (1,)), finite=False),
+        Field(TensorSpec("Z", "FP64", (1,)), finite=False, infinite=True),
     ),
     outputs=(Field(TensorSpec("label", "BYTES", (1,))), Field(TensorSpec("scores", "FP32", (3,)))),
     max_batch=64,
@@ -24,23 +25,139 @@ CONTRACT = Contract(
 
 _dims = st.lists(st.integers(1, 9) | st.just(-1), max_size=3).map(tuple)
 _name = st.text(min_size=1, max_size=9)
-_fields = st.lists(
-    st.builds(
-        Field,
-        spec=st.builds(TensorSpec, _name, st.sampled_from(sorted(DTYPES)), _dims),
-        columns=st.lists(st.text(max_size=5), max_size=3).map(tuple),
-        finite=st.booleans(),
-        max_length=st.none() | st.integers(1, 999),
-    ),
-    min_size=1,
-    max_size=4,
-    unique_by=lambda f: f.name,
-).map(tuple)
+_specs = st.builds(TensorSpec, _name, st.sampled_from(sorted(DTYPES)), _dims)
+
+
+@st.composite
+def _field(draw: st.DrawFn) -> Field:
+    """Any field whose rules suit the type of its tensor."""
+    spec, finite = draw(_specs), draw(st.booleans())
+    floats, text = spec.dtype.startswith("FP"), spec.dtype == "BYTES"
+    values = st.text(max_size=9) if text else (st.booleans() if spec.dtype == "BOOL" else st.integers(0, 99))
+    columns = st.builds(
+        Column,
+        st.text(max_size=5),
+        nullable=st.just(False) if finite else st.booleans(),
+        minimum=st.none() if text or spec.dtype == "BOOL" else st.none() | st.integers(0, 50) | st.floats(0, 50),
+        maximum=st.none() if text or spec.dtype == "BOOL" else st.none() | st.integers(51, 99),
+        allowed=st.none() | st.lists(values, min_size=1, max_size=3).map(tuple),
+    )
+    width = max(spec.dims[-1], 1) if spec.dims else 1
+    sizes = st.sampled_from([0, 1, width])
+    return Field(
+        spec,
+        columns=tuple(draw(st.lists(st.text(max_size=5), max_size=3))),
+        finite=finite,
+        max_length=draw(st.none() | st.integers(1, 999)),
+        table=tuple(draw(sizes.flatmap(lambda n: st.lists(columns, min_size=n, max_size=n)))),
+        max_bytes=draw(st.none() | st.integers(1, 999)) if text else None,
+        infinite=draw(st.booleans()) and not finite and floats,
+    )
+
+
+_fields = st.lists(_field(), min_size=1, max_size=4, unique_by=lambda f: f.name).map(tuple)
 
 
 @given(st.builds(Contract, _fields, _fields, st.integers(0, 512)), st.booleans())
 def test_what_is_written_reads_back_and_agrees(contract: Contract, warm_up: bool) -> None:
     assert check(parse(config_pbtxt("m", contract, warm_up=warm_up), "config.pbtxt"), contract) == []
+
+
+@given(st.builds(Contract, _fields, _fields, st.integers(0, 512)))
+def test_the_engine_can_read_every_parameter_that_is_written(contract: Contract) -> None:
+    config = parse(config_pbtxt("m", contract), "config.pbtxt")
+    parameter.read(
+        {
+            "max_batch_size": config.max_batch_size,
+            "input": [
+                {"name": i.name, "data_type": pb.DataType.Name(i.data_type), "dims": list(i.dims)} for i in config.input
+            ],
+            "parameters": {"taxiway_contract": {"string_value": config.parameters["taxiway_contract"].string_value}},
+        }
+    )
+
+
+def field(name: str, dtype: str = "FP32", dims: tuple[int, ...] = (2,), **rules: object) -> Field:
+    return Field(TensorSpec(name, dtype, dims), **rules)
+
+
+def rules_of(*inputs: Field) -> dict:
+    return enforced(Contract(inputs, CONTRACT.outputs))
+
+
+def test_a_plain_contract_writes_what_it_always_wrote() -> None:
+    assert rules_of(field("X"), field("Z", finite=False, infinite=True)) == {
+        "finite": ["X"],
+        "max_length": {},
+        "columns": {},
+    }
+
+
+def test_missing_values_are_written_as_the_columns_that_may_have_them() -> None:
+    two = (Column("a", nullable=True), Column("b"))
+    found = rules_of(
+        field("some", finite=False, columns=("a", "b"), table=two),
+        field("everywhere", finite=False, infinite=True, table=(Column(nullable=True),)),
+        field("unknown", finite=False),
+        field("infinite", dims=(-1,), finite=False, infinite=True, table=(Column(),)),
+        field("label", "BYTES", (1,), finite=False, columns=("c",), table=(Column(),)),
+    )
+    assert found["finite"] == []
+    assert found["nan"] == {"some": [0], "infinite": []}
+    assert found["no_infinity"] == ["some", "unknown"]
+    assert found["columns"] == {"some": ["a", "b"]}
+
+
+def test_ranges_and_allowed_values_are_written_by_column_or_for_all() -> None:
+    young = Column("age", minimum=0, maximum=120)
+    found = rules_of(
+        field("X", table=(young, Column("size", minimum=0.5)), columns=("age", "size")),
+        field("Y", table=(young, young)),
+        field("ids", "INT64", (-1,), table=(Column(maximum=9),)),
+        field("codes", "INT8", (3,), table=(Column(), Column(allowed=(1, 2)), Column())),
+        field("city", "BYTES", (1,), table=(Column(allowed=("Bern", "Örebro")),), max_bytes=64),
+    )
+    assert found["range"] == {
+        "X": {"0": [0, 120], "1": [0.5, None]},
+        "Y": {"*": [0, 120]},
+        "ids": {"*": [None, 9]},
+    }
+    assert found["allowed"] == {"codes": {"1": [1, 2]}, "city": {"*": ["Bern", "Örebro"]}}
+    assert found["max_bytes"] == {"city": 64}
+    assert found["columns"] == {"X": ["age", "size"]}
+
+
+def test_lists_that_go_together_are_written_and_outputs_are_not() -> None:
+    ids, times = field("ids", "INT64", (-1,)), field("times", dims=(-1,), same_length_as="ids")
+    scores = field("scores", dims=(-1,), same_length_as="ids", table=(Column(maximum=1),))
+    assert enforced(Contract((ids, times), (scores,))) == {
+        "finite": ["times"],
+        "max_length": {},
+        "columns": {},
+        "same_length": {"times": "ids"},
+    }
+
+
+def test_a_mixed_table_is_an_input_for_each_of_its_columns() -> None:
+    contract = Contract(
+        (field("age", dims=(1,)), field("visits", "INT64", (1,)), field("city", "BYTES", (1,), max_bytes=256)),
+        CONTRACT.outputs,
+    )
+    config = parse(config_pbtxt("m", contract, scalars=frozenset({"age"})), "config.pbtxt")
+    assert [(i.name, pb.DataType.Name(i.data_type), list(i.dims), i.HasField("reshape")) for i in config.input] == [
+        ("age", "TYPE_FP32", [1], True),
+        ("visits", "TYPE_INT64", [1], False),
+        ("city", "TYPE_STRING", [1], False),
+    ]
+    assert check(config, contract) == []
+
+
+def test_a_changed_rule_is_a_disagreement() -> None:
+    limited = Contract((field("X", table=(Column(maximum=1), Column())),), CONTRACT.outputs)
+    free = Contract((field("X"),), CONTRACT.outputs)
+    found = check(parse(config_pbtxt("m", limited), "config.pbtxt"), free)
+    assert [sentence.split(",")[0] for sentence in found] == ['parameter taxiway_contract is \'{"columns": {}']
+    assert check(parse(config_pbtxt("m", limited), "config.pbtxt"), limited) == []
 
 
 def test_the_written_configuration_is_complete() -> None:

@@ -1,0 +1,11 @@
+"""Pages that are written from the code are what the code says."""
+
+from pathlib import Path
+
+from taxiway.app import pages
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_support_page_is_up_to_date():
+    assert (DOCS / "support.md").read_text() == pages.support(), "run: .venv/bin/python scripts/pages"
