@@ -94,7 +94,10 @@ def _fields(stored: Stored, of: Any) -> dict[str, Any]:
 
 
 def _rules(field: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in field.items() if k not in ("name", "dtype", "dims", "columns", "observed")}
+    """What is enforced of a tensor and its columns, without what was merely seen."""
+    seen = ("name", "dtype", "dims", "columns", "observed", "table")
+    columns = {c["name"]: {k: v for k, v in c.items() if k not in ("name", "observed")} for c in field.get("table", ())}
+    return {k: v for k, v in field.items() if k not in seen} | {n: rules for n, rules in columns.items() if rules}
 
 
 def _requirements(stored: Stored) -> dict[str, str]:

@@ -1,0 +1,86 @@
+"""What can be learned about a revision, and notebooks of every framework from file to answer."""
+
+import http.client
+import json
+import re
+
+import pytest
+
+from tests.e2e.conftest import EXAMPLES
+
+pytestmark = pytest.mark.processes
+
+
+def ask(site, model, change=None):
+    request = site.json("request", model)
+    body = request["body"]
+    if change is not None:
+        change({i["name"]: i for i in body["inputs"]})
+    connection = http.client.HTTPConnection(site.platform.address, timeout=10)
+    headers = {"Authorization": f"Bearer {request['token']}"}
+    connection.request("POST", f"/v2/models/{model}/infer", json.dumps(body), headers)
+    response = connection.getresponse()
+    answer = json.loads(response.read())
+    connection.close()
+    return response.status, answer
+
+
+@pytest.mark.parametrize(
+    ("example", "inputs", "outputs"),
+    [
+        ("churn", {"age", "months", "monthly fee", "plan", "city"}, {"label", "probabilities"}),
+        ("price", {"X"}, {"prediction"}),
+        ("digits", {"image"}, {"probabilities", "digit"}),
+    ],
+    ids=["xgboost", "lightgbm", "pytorch"],
+)
+def test_a_notebook_of_each_framework_ships_and_answers(shared, example, inputs, outputs):
+    done = shared.json("ship", str(EXAMPLES / example / "notebook.ipynb"))
+    assert done["parity"]["label_flips"] == 0
+    status, answer = ask(shared, example)
+    assert status == 200, answer
+    assert {o["name"] for o in answer["outputs"]} == outputs
+    facts = shared.json("revision", "show", f"{example}@{done['revision']}")
+    assert {f["name"] for f in facts["contract"]["inputs"]} == inputs
+    assert facts["engine_parity"]["rows"] > 200
+    assert facts["engine_parity"]["label_flips"] == 0
+    assert facts["unaltered"] is True
+    assert all(kind["differing"] == 0 for kind in facts["parity"]["made"].values())
+
+
+def test_text_and_missing_numbers_travel_through_the_gateway(shared):
+    shared.json("ship", str(EXAMPLES / "churn/notebook.ipynb"))
+
+    def other(inputs):
+        inputs["city"]["data"] = ["東京"]
+        inputs["plan"]["data"] = [""]
+
+    status, answer = ask(shared, "churn", other)
+    assert status == 200, answer
+
+
+def test_the_page_of_a_revision_says_what_was_proved(shared):
+    done = shared.json("ship", str(EXAMPLES / "churn/notebook.ipynb"))
+    page = shared.taxiway("revision", "show", f"churn@{done['revision']}").stdout
+    assert done["digest"] in page
+    assert re.search(r"the notebook's rows +1500 ", page)
+    assert re.search(r"made: tie +\d+ ", page)
+    assert re.search(r"through the engine +\d+ ", page)
+    assert "xgboost-cpu" in page
+
+
+def test_what_differs_between_two_revisions_is_told_by_subject(site):
+    site.json("ship", str(EXAMPLES / "risk/notebook.ipynb"), "--model", "model")
+    site.json("ship", str(EXAMPLES / "risk/notebook_v2.ipynb"), "--name", "risk")
+    found = site.json("diff", "risk@1", "risk@2")
+    assert found["model"]["class"] == {"before": "GradientBoostingClassifier", "after": "LogisticRegression"}
+    assert found["features"] == {}
+    assert found["contract"] == {}
+    assert "repository/risk/{number}/model.onnx" in found["files"]
+    assert found["metrics"]["score"]["before"] != found["metrics"]["score"]["after"]
+    text = site.taxiway("diff", "risk@1", "risk@2").stdout
+    assert "class: GradientBoostingClassifier -> LogisticRegression" in text
+    assert "do not differ" in site.taxiway("diff", "risk@1", "risk@1").stdout
+    no = site.taxiway("revision", "show", "risk@9", check=False)
+    assert no.returncode == 1
+    assert "revisions of 'risk': 1, 2" in no.stderr
