@@ -36,6 +36,22 @@ def write(folder, *cells, name="n.ipynb", counts=None):
     return folder / name
 
 
+def torch_summary(run):
+    """The modules that could be shipped, and what was asked of them."""
+    names = {id(b.thing): b.name for b in run.bindings}
+    calls = [
+        [
+            names.get(id(c.owner), "?"),
+            c.cell,
+            c.rows["training"],
+            c.rows["inputs"] and {n: list(v.shape) for n, v in c.rows["inputs"].items()},
+        ]
+        for c in run.calls
+        if c.method == "forward"
+    ]
+    return {"listed": [c.line() for c in candidates.candidates(run)], "calls": calls}
+
+
 def summary(run, model, where):
     """What a build would go on with."""
     found = candidates.candidates(run)
@@ -60,12 +76,13 @@ def plain(table):
     return table.to_numpy().tolist() if hasattr(table, "iloc") else table.tolist()
 
 
-def child(pipe, path, model):
+def child(pipe, path, model, of_torch=False):
     """Run the notebook at `path` in this process and send what came of it."""
     sys.stdin = open(os.devnull)  # noqa: SIM115, PTH123 - as a build has it
     os.chdir(path.parent)
     try:
-        said = summary(session.run(read.read(path), lambda cell: None), model, path.name)
+        run = session.run(read.read(path), lambda cell: None)
+        said = torch_summary(run) if of_torch else summary(run, model, path.name)
     except Refused as no:
         said = {"refused": list(no.reasons), "code": no.code}
     except BaseException:
@@ -78,10 +95,14 @@ class Notebooks:
         self.folder = folder
         self.context = context
 
-    def run(self, *cells, model=None):
+    def torch(self, *cells):
+        """The summary of a notebook with modules of PyTorch."""
+        return self.run(*cells, of_torch=True)
+
+    def run(self, *cells, model=None, of_torch=False):
         """The summary of a notebook, or `{"refused": reasons, "code": ...}`."""
         receive, send = self.context.Pipe(duplex=False)
-        process = self.context.Process(target=child, args=(send, write(self.folder, *cells), model))
+        process = self.context.Process(target=child, args=(send, write(self.folder, *cells), model, of_torch))
         process.start()
         send.close()
         try:

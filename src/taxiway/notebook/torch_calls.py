@@ -71,7 +71,9 @@ class Watch:
     def _begin(self, _module: Any, _given: Any) -> None:
         self._depth += 1
 
-    def _end(self, module: Any, given: Sequence[Any], named: dict[str, Any], result: Any) -> None:
+    def _end(self, module: Any, given: Sequence[Any], *rest: Any) -> None:
+        # After an error torch leaves the named arguments out.
+        named, result = rest if len(rest) == 2 else ({}, None)
         self._depth = max(0, self._depth - 1)
         if self._depth or result is None or not has_weights(module):
             return

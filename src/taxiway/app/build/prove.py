@@ -36,7 +36,7 @@ def proved(candidate: Candidate, subject: Subject) -> dict[str, Any]:
         )
     made = {m.kind: _made(candidate, m, served, limits) for m in subject.made}
     return {
-        "contract": contract.contract(subject.cases, subject.columns, subject.dims).to_json(),
+        "contract": contract.contract(subject.cases, subject.columns, subject.dims, subject.allowed).to_json(),
         "golden": [g.to_json() for g in golden.golden(subject.cases, found.good, limits)],
         "parity": {
             **found.to_json(),
