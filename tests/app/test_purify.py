@@ -216,3 +216,48 @@ def test_the_command_reports_what_it_did(tmp_path):
     assert "m_1/train.py" in said["files"]
     assert "-print(m.score(X, X[:, 0]))" in said["diff"]
     assert "# why" in said["diff"]
+
+
+HEAD = (
+    DATA
+    + """
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+rng = np.random.default_rng(0)
+X = rng.normal(size=(80, 3))
+y = (X[:, 0] > 0).astype(int)
+"""
+)
+ODD = {
+    "a function that fits": [
+        "def fit(X, y):\n    p = make_pipeline(StandardScaler(), LogisticRegression())\n    p.fit(X, y)\n    return p",
+        "model = fit(X, y)\nmodel.score(X, y)",
+    ],
+    "names from a star": ["from math import *\nX = X * pi\nm = LogisticRegression().fit(X, y)"],
+    "a table changed through another name": [
+        "df = pd.DataFrame(X, columns=list('abc'))\ndf.drop(columns=['b'], inplace=True)\nview = df\n"
+        "view.loc[0, 'a'] = 5.0",
+        "m = LogisticRegression().fit(df, y)\nm.predict(df)",
+    ],
+    "magics around cells": ["%%capture out\nm = LogisticRegression()\nm.fit(X, y)", "%%time\nm.score(X, y)"],
+    "a function that changes a global": [
+        "mean = 0\ndef centred(v):\n    global mean\n    mean = v.mean()\n    return v - mean",
+        "m = LogisticRegression().fit(centred(X), y)",
+    ],
+    "a search": [
+        "g = GridSearchCV(make_pipeline(StandardScaler(), LogisticRegression()), {'logisticregression__C': [1, 2]})\n"
+        "g.fit(X, y)\nprint(g.best_score_, g.score(X, y))"
+    ],
+    "fitted in a loop": ["for C in (0.1, 1):\n    m = LogisticRegression(C=C).fit(X, y)\n    print(C, m.score(X, y))"],
+    "names beyond ASCII": [
+        "größe = X * 2  # ä\nm = LogisticRegression().fit(größe, y)\nprint('Köln', m.score(größe, y))"
+    ],
+}
+
+
+@pytest.mark.parametrize("cells", ODD.values(), ids=ODD)
+def test_notebooks_as_people_write_them_become_packages_that_give_the_same(tmp_path, cells):
+    done = purified(write(tmp_path / "n.ipynb", HEAD, *cells), tmp_path / "out")
+    assert (done.folder / "risk/train.py").exists()
+    for was, now in done.metrics.values():
+        assert was == pytest.approx(now)

@@ -36,6 +36,12 @@ class Statement:
         return any(isinstance(n, ast.Name) and n.id == "get_ipython" for n in ast.walk(self.node))
 
 
+    @property
+    def is_star(self) -> bool:
+        """`from math import *`: nobody can tell which names come from it."""
+        return isinstance(self.node, ast.ImportFrom) and any(a.name == "*" for a in self.node.names)
+
+
 def statements(notebook: Notebook) -> list[Statement]:
     """All statements in the order of a run; raises `Refused` for a cell that is no Python."""
     return [s for cell in notebook.cells for s in _of_cell(notebook, cell)]
@@ -81,7 +87,7 @@ def sliced(all_of_them: list[Statement], wanted: Iterable[str]) -> list[Statemen
     for statement in reversed(all_of_them):
         effect = statement.effects
         changed = {other for name in effect.changes for other in (name, *groups.get(name, ()))}
-        if not needed & (effect.defines | changed):
+        if not needed & (effect.defines | changed) and not statement.is_star:
             continue
         taken.append(statement)
         needed -= kills(statement.node) - effect.uses
@@ -98,7 +104,9 @@ def sliced(all_of_them: list[Statement], wanted: Iterable[str]) -> list[Statemen
 
 
 def undefined(taken: list[Statement]) -> list[tuple[str, Statement]]:
-    """Names that a slice uses and never defines, with the statement that does."""
+    """Names that a slice uses and never defines, with the statement that does; none when stars may define them."""
+    if any(s.is_star for s in taken):
+        return []
     known = {n for s in taken for n in s.effects.defines} | {RANDOM}
     found: dict[str, Statement] = {}
     for statement in taken:
