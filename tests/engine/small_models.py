@@ -31,7 +31,7 @@ CONTRACTS = {
         outputs=(Field(TensorSpec("U", "BYTES", (1,))),),
     ),
     "root": Contract(
-        inputs=(Field(TensorSpec("X", "FP32", (2,)), finite=False),),
+        inputs=(Field(TensorSpec("X", "FP32", (2,)), finite=False, infinite=True),),
         outputs=(Field(TensorSpec("Y", "FP32", (2,))),),
     ),
 }

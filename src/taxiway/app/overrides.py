@@ -25,6 +25,7 @@ from __future__ import annotations
 import difflib
 import math
 import struct
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeGuard
@@ -46,7 +47,8 @@ def apply(contract: Contract, overrides: Mapping[str, Any] | None, proved: Rows 
     `proved` are inputs that must stay accepted, by tensor name; without them the ranges and missing values that the
     contract itself has observed are asked. Raises `Refused` with every mistake.
     """
-    fields, wrong = {f.name: f for f in contract.inputs}, []
+    fields = {f.name: f for f in contract.inputs}
+    wrong: list[str] = []
     said = _said(fields, overrides or {}, wrong)
     for name, words in said.items():
         before = fields[name]
@@ -55,6 +57,7 @@ def apply(contract: Contract, overrides: Mapping[str, Any] | None, proved: Rows 
         if not mistakes:
             fields[name] = _merged(before, words)
             wrong += _against(before, fields[name], [rows[name] for rows in proved if name in rows])
+            wrong += _apart(fields, fields[name], proved)
     if wrong:
         raise Refused(*dict.fromkeys(wrong), code="contract")
     return replace(contract, inputs=tuple(fields.values()))
@@ -64,7 +67,7 @@ def apply(contract: Contract, overrides: Mapping[str, Any] | None, proved: Rows 
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
-    return type(value) in (int, float) and math.isfinite(value)
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def _is_count(value: Any) -> bool:
@@ -112,8 +115,8 @@ def _said_of_columns(field: Field, words: Words, wrong: list[str]) -> dict[int, 
         if given:
             wrong.append(f"{where}.columns: the last axis has any length; say it of the whole tensor, without columns")
         return {}
-    numbers = {name: i for i, name in enumerate(field.columns or map(str, range(field.width)))}
-    found = {}
+    numbers = dict(zip(field.columns or map(str, range(field.width)), range(field.width), strict=False))
+    found: dict[int, Words] = {}
     for name, rules in given.items():
         if str(name) in numbers:
             found[numbers[str(name)]] = _checked(f"{where}.columns.{name}", rules, _COLUMN_KEYS, wrong)
@@ -223,10 +226,8 @@ def _members_of(dtype: str) -> str:
 def _is_member(dtype: str, value: Any) -> bool:
     if dtype in ("BYTES", "BOOL"):
         return isinstance(value, str if dtype == "BYTES" else bool)
-    if not _is_number(value) or value != int(value):
-        return False
     if dtype in FLOATS:
-        return _rounded(dtype, value) == value
+        return _is_number(value) and value == int(value) == _rounded(dtype, value)
     least, greatest = _limits(dtype)
     return type(value) is int and least <= value <= greatest
 
@@ -244,9 +245,10 @@ def _unfit_column(field: Field, before: Column, words: Words, column: int) -> It
     elif field.spec.dtype not in (*FLOATS, "BYTES", "BOOL") and not _any_whole(field.spec.dtype, least, greatest):
         yield f"no {field.spec.dtype} lies between min {least} and max {greatest}; nothing would be accepted"
     if "allowed" in rules and before.allowed is not None:
-        unknown = [m for m in rules["allowed"] or ("any other value",) if m not in before.allowed]
-        if unknown:
-            yield f"the model does not know {unknown[0]!r}; allowed can only be a part of what it knows"
+        unknown = [repr(m) for m in rules["allowed"] or () if m not in before.allowed]
+        if unknown or not rules["allowed"]:
+            found = ", ".join(unknown[:5]) or "other values"
+            yield f"the model does not know {found}; allowed can only be a part of what it knows"
 
 
 def _any_whole(dtype: str, least: float | None, greatest: float | None) -> bool:
@@ -261,7 +263,7 @@ def _any_whole(dtype: str, least: float | None, greatest: float | None) -> bool:
 
 def _rules(words: Words, column: int) -> Words:
     """What holds for `column`: what is said of it before what is said of the tensor."""
-    return {k: v for k, v in words.items() if k in _COLUMN_KEYS} | words["columns"].get(column, {})
+    return {k: v for k, v in words.items() if k in _COLUMN_KEYS} | dict(words["columns"].get(column, {}))
 
 
 def _columns(field: Field, words: Words) -> tuple[Column, ...]:
@@ -311,9 +313,9 @@ def _against(before: Field, after: Field, proved: Sequence[Tensor]) -> Iterator[
         seen = _seen(before, i, len(table), proved) if proved else _observed(before, known[i], len(table))
         place = _place(after, i) if len(table) > 1 else where
         yield from _told(place, _column_rules(after, column), seen, counted=bool(proved))
-    texts = [v for t in proved for v in t.data if isinstance(v, str)]
-    yield from _told(where, _text_rules(after), texts, counted=True)
-    lengths = [n for t in proved for n, d in zip(t.shape[1:], after.spec.dims, strict=True) if d < 0]
+    every = [v for t in proved for v in t.data] if proved else [math.inf] * before.infinite
+    yield from _told(where, _tensor_rules(after), every, counted=bool(proved))
+    lengths = [n for t in proved for n, d in zip(t.shape[1:], after.spec.dims, strict=False) if d < 0]
     limit = after.max_length or math.inf
     yield from _told(where, [(f"max_length {limit}", lambda n: n > limit)], lengths, counted=True)
 
@@ -334,12 +336,12 @@ def _column_rules(field: Field, column: Column) -> Iterator[Rule]:
         members = frozenset(_rounded(dtype, m) if dtype in FLOATS else m for m in column.allowed)
         yield "allowed", lambda v: v == v and v not in members
     if dtype in FLOATS and not column.nullable:
-        yield "finite (not nullable)", lambda v: v != v
-    if dtype in FLOATS and not field.infinite:
-        yield "finite (not infinite)", lambda v: v in (math.inf, -math.inf)
+        yield "not nullable: it", lambda v: v != v
 
 
-def _text_rules(field: Field) -> Iterator[Rule]:
+def _tensor_rules(field: Field) -> Iterator[Rule]:
+    if field.spec.dtype in FLOATS and not field.infinite:
+        yield "not infinite: it", lambda v: v in (math.inf, -math.inf)
     if field.max_bytes is not None:
         limit = field.max_bytes
         yield f"max_bytes {limit}", lambda v: len(v.encode("utf-8", "replace")) > limit
@@ -355,8 +357,25 @@ def _seen(field: Field, column: int, columns: int, proved: Sequence[Tensor]) -> 
 def _observed(field: Field, column: Column, columns: int) -> list[Value]:
     """What a contract remembers of the values of one column: the extremes, and whether others than numbers came."""
     extremes = column.observed or (field.observed if columns == 1 else None) or ()
-    missing = column.nullable or not (field.finite or field.table)
-    return [*extremes, *([math.nan] if missing else []), *([math.inf] if field.infinite and columns == 1 else [])]
+    missing = column.nullable or not (field.finite or field.table or columns > 1)
+    return [*extremes, *[math.nan] * missing]
+
+
+def _apart(fields: Mapping[str, Field], field: Field, proved: Rows) -> Iterator[str]:
+    """Whether lists that shall go together were proved apart."""
+    other = fields.get(field.same_length_as or "")
+    both = [rows for rows in proved if other and other.name in rows and field.name in rows]
+    apart = sum(other is not None and _length(field, rows) != _length(other, rows) for rows in both)
+    if apart:
+        yield (
+            f"contract.inputs.{field.name}: same_length_as {field.same_length_as!r} would refuse {apart} of the "
+            f"{len(both)} proved requests, whose lengths differ; golden samples would be refused: leave it out"
+        )
+
+
+def _length(field: Field, rows: Mapping[str, Tensor]) -> int:
+    """How long the one dim is that may have any length."""
+    return rows[field.name].shape[1 + field.spec.dims.index(-1)]
 
 
 def _told(where: str, rules: Iterable[Rule], seen: Sequence[Value], *, counted: bool) -> Iterator[str]:

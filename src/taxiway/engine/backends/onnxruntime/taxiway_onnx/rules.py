@@ -45,7 +45,7 @@ class Finite:
     accepted: Sequence[str] = ("only finite numbers are accepted",)
 
     def bad(self, values: np.ndarray) -> np.ndarray:
-        return np.logical_not(np.isfinite(values))
+        return np.asarray(~np.isfinite(values))
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class NanOnly:
     nullable: np.ndarray
 
     def bad(self, values: np.ndarray) -> np.ndarray:
-        return np.logical_and(np.isnan(values), ~self.nullable)
+        return np.asarray(np.isnan(values) & ~self.nullable)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class Range:
     greatest: np.ndarray
 
     def bad(self, values: np.ndarray) -> np.ndarray:
-        return np.logical_or(values < self.least, values > self.greatest)
+        return np.asarray((values < self.least) | (values > self.greatest))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,17 +157,17 @@ class Rules:
 
 def clean(rules: Rules, feed: Feed) -> bool:
     """Does `feed` keep the rules? Cheap: asked once for a whole batch."""
-    return broken(rules, feed) is None
+    return _broken(rules, feed) is None
 
 
 def enforce(rules: Rules, feed: Feed) -> None:
     """Raise `BadRequest` for the first value of one request that breaks a rule."""
-    reason = broken(rules, feed)
+    reason = _broken(rules, feed)
     if reason is not None:
         raise BadRequest(reason)
 
 
-def broken(rules: Rules, feed: Feed) -> str | None:
+def _broken(rules: Rules, feed: Feed) -> str | None:
     """What is wrong with the first value that breaks a rule; None when there is none."""
     return next(_lengths(rules, feed), None) or next(_values(rules, feed), None)
 

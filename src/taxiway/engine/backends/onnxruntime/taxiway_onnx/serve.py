@@ -1,8 +1,8 @@
 """What the stub calls: load once, answer batches.
 
 A batch runs as one where it can. Requests with a value that breaks the contract are taken out of it and refused; if
-the model fails on what is left, its requests run one by one, so that a bad request is answered alone. The caller's mistakes are INVALID_ARG (HTTP 400), all else is
-internal (500).
+the model fails on what is left, those requests run one by one, so that a bad one is answered alone. The caller's
+mistakes are INVALID_ARG (HTTP 400), all else is internal (500).
 """
 
 from __future__ import annotations
@@ -95,9 +95,13 @@ class TritonPythonModel:
         feed = _joined(group)
         if rules.clean(self.rules, feed):
             return self._run(group, feed)
-        wrong = {asked.place: rules.broken(self.rules, asked.feed) for asked in group}
-        refused = {place: _refusal(reason) for place, reason in wrong.items() if reason is not None}
-        kept = [asked for asked in group if asked.place not in refused]
+        refused, kept = {}, []
+        for asked in group:
+            try:
+                rules.enforce(self.rules, asked.feed)
+                kept.append(asked)
+            except rules.BadRequest as error:
+                refused[asked.place] = _refusal(error)
         return refused | (self._run(kept, _joined(kept)) if kept else {})
 
     def _run(self, group: list[Asked], feed: Feed) -> dict[int, Any]:
