@@ -1,81 +1,105 @@
-"""Cheap findings: what a reader of the notebook should know before it becomes a service. They never block."""
+"""All findings of a notebook: the rules' hits, less what the author has silenced with a reason.
+
+`# taxiway: ignore[rule] reason` on a line silences that rule there; alone on a line, on the next one; as the first
+line of a cell, in the whole cell. Several rules are separated by commas. Findings never block a build.
+"""
 
 from __future__ import annotations
 
-import ast
+import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from taxiway.notebook.read import Cell, Notebook
-from taxiway.notebook.source import tree
+from taxiway.notebook.facts import Facts, Hit, facts
+from taxiway.notebook.read import Notebook
+from taxiway.notebook.rules import RULES, Severity
 
-_ABSOLUTE: Final = re.compile(r"(/(home|Users|root|mnt|data|tmp|content|kaggle|opt|var|srv)/|~/|[A-Za-z]:[\\/])\S*")
-_SEEDS: Final = frozenset({"np.random.seed", "numpy.random.seed", "random.seed", "torch.manual_seed"})
-_PLOTS: Final = frozenset({"plot", "hist", "scatter", "bar", "barh", "imshow", "boxplot", "show", "savefig", "heatmap"})
-_SHOWS: Final = frozenset({"print", "display", "pprint"})
-# The names IPython gives to `%magic`, `%%magic`, `!command` and `x = !command` once rewritten.
-_MAGICS: Final = frozenset({"run_line_magic", "run_cell_magic", "system", "getoutput"})
+_IGNORE: Final = re.compile(r"#\s*taxiway:\s*ignore\[([^\]]*)\]\s*(.*)$")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`kind` is one of print, plot, global-seed, absolute-path, magic, execution-order, or (found by running it, when
-    float32 changes the model's own answers) rounding; `line` counts from 1.
-    """
+    """`kind` is the rule's id; `line` counts from 1 within the cell, `column` too (0: the whole line)."""
 
     kind: str
     cell: int
     line: int
     message: str
+    column: int = 0
+
+    @property
+    def severity(self) -> Severity:
+        return RULES[self.kind].severity
+
+    @property
+    def fix(self) -> str:
+        return RULES[self.kind].fix
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        rule = RULES[self.kind]
+        return asdict(self) | {"severity": rule.severity, "why": rule.why, "fix": rule.fix}
+
+
+@dataclass(frozen=True, slots=True)
+class _Remark:
+    cell: int
+    line: int
+    rules: tuple[str, ...]
+    reason: str
+    lines: frozenset[int] | None  # None: the whole cell
+
+    def silences(self, finding: Finding) -> bool:
+        where = self.lines is None or finding.line in self.lines
+        return finding.cell == self.cell and finding.kind in self.rules and where
 
 
 def findings(notebook: Notebook) -> tuple[Finding, ...]:
     """All findings in the order of cells and lines."""
-    found = [*_order(notebook)]
-    for cell in notebook.cells:
-        for node in ast.walk(tree(cell.source) or ast.Module([], [])):
-            found += _at(cell, node)
-    return tuple(sorted(set(found), key=lambda f: (f.cell, f.line, f.kind, f.message)))
+    return of_facts(facts(notebook))
 
 
-def _at(cell: Cell, node: ast.AST) -> Iterator[Finding]:
-    if isinstance(node, ast.Call):
-        name = ast.unparse(node.func)
-        kind_message = _call(name, node)
-        if kind_message:
-            yield Finding(kind_message[0], cell.number, node.lineno, kind_message[1])
-    if isinstance(node, ast.Constant) and isinstance(node.value, str) and _ABSOLUTE.match(node.value):
-        path = node.value if len(node.value) <= 60 else node.value[:57] + "..."
-        message = f"path {path!r} exists only on one machine; take it from a setting with a default"
-        yield Finding("absolute-path", cell.number, node.lineno, message)
+def of_facts(found: Facts) -> tuple[Finding, ...]:
+    """The findings of a notebook that was read already."""
+    raw = {_finding(rule.id, hit) for rule in RULES.values() if rule.find is not None for hit in rule.find(found)}
+    return silenced(found.notebook, raw)
 
 
-def _call(name: str, node: ast.Call) -> tuple[str, str] | None:
-    last = name.rpartition(".")[2]
-    if last in _MAGICS and name.startswith("get_ipython()"):
-        words = [a.value.strip() for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-        what = " ".join(words[:2]).split("\n")[0][:60]
-        return "magic", f"`{what}` works in a notebook only; it is no part of the model"
-    if name in _SEEDS:
-        return "global-seed", f"{name}() changes the random state of the whole process; use a local generator"
-    if name in _SHOWS:
-        return "print", f"{name}() is for reading along; a service logs instead"
-    if last in _PLOTS and "." in name:
-        return "plot", f"{name}() draws; a service has nobody to look at it"
-    return None
+def silenced(notebook: Notebook, raw: Iterable[Finding]) -> tuple[Finding, ...]:
+    """`raw` without what the notebook's remarks silence, and with what is wrong with the remarks themselves."""
+    remarks = [r for cell in notebook.cells for r in _remarks(cell.number, cell.source)]
+    raw = list(raw)
+    kept = [f for f in raw if not any(r.silences(f) for r in remarks)]
+    kept += [f for r in remarks for f in _about(r, raw)]
+    return tuple(sorted(set(kept), key=lambda f: (f.cell, f.line, f.kind, f.message)))
 
 
-def _order(notebook: Notebook) -> Iterator[Finding]:
-    highest = 0
-    for cell in notebook.cells:
-        if cell.count is None:
+def _finding(rule: str, hit: Hit) -> Finding:
+    return Finding(rule, hit.cell, hit.line, hit.message, hit.column)
+
+
+def _remarks(cell: int, source: str) -> Iterator[_Remark]:
+    if "taxiway:" not in source:
+        return
+    for number, line in enumerate(source.splitlines(), 1):
+        match = _IGNORE.search(line)
+        if match is None:
             continue
-        if cell.count < highest:
-            message = f"was last executed as [{cell.count}], before a cell above it ([{highest}]); built top to bottom"
-            yield Finding("execution-order", cell.number, 1, message)
-        highest = max(highest, cell.count)
+        rules = tuple(name.strip() for name in match[1].split(",") if name.strip())
+        alone = line.lstrip().startswith("#")
+        lines = None if alone and number == 1 else frozenset({number, number + 1} if alone else {number})
+        yield _Remark(cell, number, rules, match[2].strip(), lines)
+
+
+def _about(remark: _Remark, raw: list[Finding]) -> Iterator[Finding]:
+    for name in remark.rules:
+        if name not in RULES:
+            near = difflib.get_close_matches(name, RULES, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            yield Finding("unknown-ignore", remark.cell, remark.line, f"there is no rule {name!r}{hint}")
+        elif not any(remark.silences(f) and f.kind == name for f in raw) and RULES[name].find is not None:
+            yield Finding("unused-ignore", remark.cell, remark.line, f"{name!r} finds nothing here")
+    if not remark.reason:
+        message = f"ignore[{', '.join(remark.rules)}] gives no reason"
+        yield Finding("ignore-without-reason", remark.cell, remark.line, message)

@@ -15,21 +15,31 @@ from taxiway.core.errors import Refused
 
 
 @dataclass(frozen=True, slots=True)
+class Output:
+    """What a cell has left: `kind` is stream, result or error, `text` its plain text (of an error, its name)."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One code cell: `number` counts code cells from 1, `count` is the stored execution count."""
 
     number: int
     source: str
     count: int | None = None
+    outputs: tuple[Output, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Notebook:
-    """The code of a notebook in file order, and the digest of the file's bytes."""
+    """The code of a notebook in file order, the digest of the file's bytes, and the texts between the code."""
 
     path: Path
     digest: str
     cells: tuple[Cell, ...]
+    texts: tuple[str, ...] = ()
 
 
 def read(path: Path) -> Notebook:
@@ -46,8 +56,33 @@ def read(path: Path) -> Notebook:
     code = [c for c in nodes.cells if c.cell_type == "code" and c.source.strip()]
     if not code:
         raise Refused(f"{path}: the notebook has no code, so there is no model to build", code="no-model")
-    cells = tuple(Cell(i, c.source, c.get("execution_count")) for i, c in enumerate(code, 1))
-    return Notebook(path.resolve(), digest.of_bytes(data), cells)
+    cells = tuple(Cell(i, c.source, _count(c), _outputs(c)) for i, c in enumerate(code, 1))
+    texts = tuple(c.source for c in nodes.cells if c.cell_type in ("markdown", "raw", "heading"))
+    return Notebook(path.resolve(), digest.of_bytes(data), cells, texts)
+
+
+def _count(cell: Any) -> int | None:
+    count = cell.get("execution_count")
+    return count if isinstance(count, int) else None
+
+
+def _outputs(cell: Any) -> tuple[Output, ...]:
+    found = []
+    for output in cell.get("outputs") or ():
+        kind = output.get("output_type") if isinstance(output, dict) else None
+        if kind == "stream":
+            found.append(Output("stream", _joined(output.get("text"))))
+        elif kind == "error":
+            found.append(Output("error", _joined(output.get("ename"))))
+        elif kind == "execute_result":
+            data = output.get("data")
+            text = _joined(data.get("text/plain") if isinstance(data, dict) else "")
+            found.append(Output("result", text))
+    return tuple(found)
+
+
+def _joined(text: Any) -> str:
+    return "".join(map(str, text)) if isinstance(text, list) else str(text or "")
 
 
 def _nodes(path: Path, data: bytes) -> Any:
@@ -73,9 +108,10 @@ def _nodes(path: Path, data: bytes) -> Any:
 
 
 def _language(nodes: Any) -> str:
-    metadata = nodes.get("metadata", {})
+    metadata = nodes.get("metadata")
     for key, word in (("language_info", "name"), ("kernelspec", "language")):
-        name = metadata.get(key, {}).get(word)
+        part = metadata.get(key) if isinstance(metadata, dict) else None
+        name = part.get(word) if isinstance(part, dict) else None
         if name:
             return str(name).lower()
     return ""

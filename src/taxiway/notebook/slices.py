@@ -35,7 +35,6 @@ class Statement:
     def is_magic(self) -> bool:
         return any(isinstance(n, ast.Name) and n.id == "get_ipython" for n in ast.walk(self.node))
 
-
     @property
     def is_star(self) -> bool:
         """`from math import *`: nobody can tell which names come from it."""

@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "ship": "take a notebook to a proved revision behind the gateway",
     "revision": "show what a revision is, and the proof that it answers as the notebook's model does",
     "diff": "what differs between two revisions",
+    "check": "list what in a notebook will hurt in production; reads it only",
     "purify": "take the code that a model depends on out of a notebook, as a package",
     "traffic": "split a model's traffic between its revisions",
     "rollback": "give all traffic back to the revision that answered before",

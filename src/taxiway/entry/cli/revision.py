@@ -41,7 +41,8 @@ def _page(facts: dict[str, Any]) -> None:
     _contract(facts["contract"])
     _parity(parity, facts["engine_parity"], facts["golden_samples"])
     for finding in facts["report"]:
-        print(f"noted     cell {finding['cell']}, line {finding['line']}: {finding['message']}")
+        level = finding.get("severity", "noted")
+        print(f"{level:9} cell {finding['cell']}, line {finding['line']}: {finding['message']}")
 
 
 def _contract(contract: dict[str, Any]) -> None:

@@ -38,8 +38,11 @@ def run(args: argparse.Namespace) -> int:
     print(f"\n{done.revision}  {done.digest}")
     print(f"parity   {_parity(done.parity)}")
     print(f"samples  {done.samples} golden samples answered alike by the engine and through the gateway")
-    for finding in done.report[:10]:
+    serious = [f for f in done.report if f["severity"] != "note"]
+    for finding in serious[:10]:
         print(f"notebook cell {finding['cell']}, line {finding['line']}: {finding['message']}")
+    if len(done.report) > len(serious[:10]):
+        print(f"notebook {len(done.report)} findings in all: taxiway check {args.path}")
     if done.answering:
         print(f"traffic  {done.revision} answers")
     else:
