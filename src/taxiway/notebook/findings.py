@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from taxiway.notebook.facts import Facts, Hit, facts
+from taxiway.notebook.facts import Hit, facts
 from taxiway.notebook.read import Notebook
 from taxiway.notebook.rules import RULES, Severity
 
@@ -57,21 +57,21 @@ class _Remark:
 
 def findings(notebook: Notebook) -> tuple[Finding, ...]:
     """All findings in the order of cells and lines."""
-    return of_facts(facts(notebook))
+    return silenced(notebook, raw(notebook))
 
 
-def of_facts(found: Facts) -> tuple[Finding, ...]:
-    """The findings of a notebook that was read already."""
-    raw = {_finding(rule.id, hit) for rule in RULES.values() if rule.find is not None for hit in rule.find(found)}
-    return silenced(found.notebook, raw)
+def raw(notebook: Notebook) -> frozenset[Finding]:
+    """What the rules find, silenced or not."""
+    seen = facts(notebook)
+    return frozenset(_finding(r.id, hit) for r in RULES.values() if r.find is not None for hit in r.find(seen))
 
 
-def silenced(notebook: Notebook, raw: Iterable[Finding]) -> tuple[Finding, ...]:
-    """`raw` without what the notebook's remarks silence, and with what is wrong with the remarks themselves."""
+def silenced(notebook: Notebook, found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """`found` without what the notebook's remarks silence, and with what is wrong with the remarks themselves."""
     remarks = [r for cell in notebook.cells for r in _remarks(cell.number, cell.source)]
-    raw = list(raw)
-    kept = [f for f in raw if not any(r.silences(f) for r in remarks)]
-    kept += [f for r in remarks for f in _about(r, raw)]
+    found = list(found)
+    kept = [f for f in found if not any(r.silences(f) for r in remarks)]
+    kept += [f for r in remarks for f in _about(r, found)]
     return tuple(sorted(set(kept), key=lambda f: (f.cell, f.line, f.kind, f.message)))
 
 
@@ -92,13 +92,13 @@ def _remarks(cell: int, source: str) -> Iterator[_Remark]:
         yield _Remark(cell, number, rules, match[2].strip(), lines)
 
 
-def _about(remark: _Remark, raw: list[Finding]) -> Iterator[Finding]:
+def _about(remark: _Remark, found: list[Finding]) -> Iterator[Finding]:
     for name in remark.rules:
         if name not in RULES:
             near = difflib.get_close_matches(name, RULES, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             yield Finding("unknown-ignore", remark.cell, remark.line, f"there is no rule {name!r}{hint}")
-        elif not any(remark.silences(f) and f.kind == name for f in raw) and RULES[name].find is not None:
+        elif not any(remark.silences(f) and f.kind == name for f in found) and RULES[name].find is not None:
             yield Finding("unused-ignore", remark.cell, remark.line, f"{name!r} finds nothing here")
     if not remark.reason:
         message = f"ignore[{', '.join(remark.rules)}] gives no reason"

@@ -70,7 +70,7 @@ def _outputs(cell: Any) -> tuple[Output, ...]:
     found = []
     for output in cell.get("outputs") or ():
         kind = output.get("output_type") if isinstance(output, dict) else None
-        if kind == "stream":
+        if kind == "stream" and output.get("name") != "stderr":
             found.append(Output("stream", _joined(output.get("text"))))
         elif kind == "error":
             found.append(Output("error", _joined(output.get("ename"))))

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
+import io
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from IPython.core.displayhook import DisplayHook
 from IPython.core.interactiveshell import InteractiveShell
+from traitlets import Type
 from traitlets.config import Config
 
 from taxiway.core.errors import Refused
@@ -24,6 +28,8 @@ from taxiway.notebook.record import HOOK, Call, Recorder, Rewriter, is_model_lik
 from taxiway.notebook.source import tree
 from taxiway.notebook.torch_calls import METHOD, Watch, has_weights, is_module
 
+# Of what a cell prints, this much is compared with what the notebook has stored.
+_KEPT: Final = 1 << 16
 _INSTALLERS: Final = ("pip ", "pip3 ", "conda ", "mamba ", "apt ", "apt-get ", "uv ", "python -m pip ")
 _ADVICE: Final = {
     "ModuleNotFoundError": "install that library where the notebook runs (--python names another environment), "
@@ -45,14 +51,55 @@ class Binding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """What is left after a run: every binding of a model in the order of cells, and every recorded call."""
+    """What is left after a run: every binding of a model in the order of cells, every recorded call, and what each cell
+    printed and showed.
+    """
 
     bindings: tuple[Binding, ...]
     calls: tuple[Call, ...]
+    outputs: Mapping[int, str] = field(default_factory=dict)
+
+
+class _Shown(DisplayHook):
+    """Shows a cell's value as a notebook stores it: without a number in front."""
+
+    def write_output_prompt(self) -> None:
+        """`Out[3]:` is no part of what was said."""
+
+
+class _Tee(io.TextIOBase):
+    """Writes on, and keeps the first KEPT characters."""
+
+    def __init__(self, on: Any) -> None:
+        self._on = on
+        self._kept: list[str] = []
+        self._size = 0
+
+    def write(self, text: str) -> int:
+        if self._size < _KEPT:
+            self._kept.append(text[: _KEPT - self._size])
+            self._size += len(text)
+        return int(self._on.write(text))
+
+    def flush(self) -> None:
+        self._on.flush()
+
+    def fileno(self) -> int:
+        return int(self._on.fileno())
+
+    def isatty(self) -> bool:
+        return False
+
+    @property
+    def text(self) -> str:
+        """What was written."""
+        return "".join(self._kept)
 
 
 class _Shell(InteractiveShell):
     """IPython without a terminal: no event loop, no history, no installing."""
+
+    displayhook_class = Type(_Shown)
 
     def enable_gui(self, gui: str | None = None) -> None:
         """`%matplotlib inline` asks for an event loop; there is none."""
@@ -81,14 +128,18 @@ def run(notebook: Notebook, progress: Callable[[Cell], None]) -> Run:
     shell.events.register("post_run_cell", lambda result: _note(result, failures))
     seen: dict[str, int] = {}
     bindings: list[Binding] = []
+    said: dict[int, str] = {}
     for cell in notebook.cells:
         progress(cell)
         recorder.cell = cell.number
-        shell.run_cell(cell.source, store_history=True)
+        tee = _Tee(sys.stdout)
+        with contextlib.redirect_stdout(tee):
+            shell.run_cell(cell.source, store_history=True)
+        said[cell.number] = tee.text
         if failures:
             raise _refused(notebook, cell, failures[0])
         bindings += _new_bindings(shell.user_ns, cell.number, seen)
-    return Run(tuple(bindings), tuple(recorder.calls))
+    return Run(tuple(bindings), tuple(recorder.calls), said)
 
 
 def _shell(recorder: Recorder) -> Any:

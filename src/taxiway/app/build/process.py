@@ -19,9 +19,11 @@ from taxiway.app.build.prove import finite, proved
 from taxiway.app.build.speak import Progress, speak
 from taxiway.app.build.subject import Subject, subject
 from taxiway.core.errors import Refused
-from taxiway.notebook import candidates, findings, imports, read, session
+from taxiway.notebook import candidates, findings, imports, outputs, read, session
 from taxiway.notebook.candidates import Candidate
+from taxiway.notebook.findings import Finding
 from taxiway.notebook.read import Notebook
+from taxiway.notebook.session import Run
 
 _ALWAYS: Final = ("numpy", "onnxruntime")
 
@@ -47,7 +49,7 @@ def _build(path: Path, wanted: str | None, out: Path, progress: Progress) -> Non
     pins = imports.pinned(notebook, _ALWAYS + (() if candidate.is_onnx else ("scikit-learn",)))
     values = {
         **evidence,
-        "report": [f.to_json() for f in (*what.remarks, *findings.findings(notebook))],
+        "report": [f.to_json() for f in _report(notebook, run, what)],
         "lineage": _lineage(notebook, candidate, what, pins),
         "inputs": inputs,
     }
@@ -56,6 +58,12 @@ def _build(path: Path, wanted: str | None, out: Path, progress: Progress) -> Non
         "requirements.txt": "".join(f"{n}=={v}\n" for n, v in pins.items()).encode(),
     }
     _write(out, files | {f"{name}.json": _text(value) for name, value in values.items()})
+
+
+def _report(notebook: Notebook, run: Run, what: Subject) -> tuple[Finding, ...]:
+    """The findings of a reader, of the run and of the export."""
+    changed = (Finding("output-changed", c.cell, 1, c.message) for c in outputs.compare(notebook.cells, run.outputs))
+    return findings.silenced(notebook, (*findings.raw(notebook), *changed, *what.remarks))
 
 
 def _text(value: Any) -> bytes:
