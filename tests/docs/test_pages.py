@@ -14,3 +14,7 @@ def test_the_support_page_is_up_to_date():
 def test_every_rule_has_its_page_and_there_are_no_others():
     pages_now = {p.name: p.read_text() for p in (DOCS / "rules").glob("*.md")}
     assert pages_now == pages.rules(), "run: .venv/bin/python scripts/pages"
+
+
+def test_the_configuration_page_is_up_to_date():
+    assert (DOCS / "configuration.md").read_text() == pages.configuration(), "run: .venv/bin/python scripts/pages"

@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+import shutil
 
 import pytest
 
@@ -84,3 +85,40 @@ def test_what_differs_between_two_revisions_is_told_by_subject(site):
     no = site.taxiway("revision", "show", "risk@9", check=False)
     assert no.returncode == 1
     assert "revisions of 'risk': 1, 2" in no.stderr
+
+
+def test_what_is_written_beside_the_notebook_is_enforced_for_each_request(shared, tmp_path):
+    shutil.copy(EXAMPLES / "churn/notebook.ipynb", tmp_path / "n.ipynb")
+    rules = "contract: {inputs: {age: {min: 18, max: 120}, plan: {allowed: [prepaid, basic, family, business]}}}"
+    (tmp_path / "taxiway.yaml").write_text(f"model: churn-ruled\nserving: {{max_batch: 7, timeout_ms: 900}}\n{rules}\n")
+    done = shared.json("ship", str(tmp_path / "n.ipynb"))
+    assert done["model"] == "churn-ruled"
+    assert ask(shared, "churn-ruled")[0] == 200
+
+    def old(inputs):
+        inputs["age"]["data"] = [130.0]
+
+    def unknown(inputs):
+        inputs["plan"]["data"] = ["gold"]
+
+    status, answer = ask(shared, "churn-ruled", old)
+    assert status == 400
+    assert "'age'" in answer["error"]
+    assert "120" in answer["error"]
+    status, answer = ask(shared, "churn-ruled", unknown)
+    assert status == 400
+    assert "gold" in answer["error"]
+    assert "prepaid" in answer["error"]
+
+
+def test_a_rule_that_the_notebooks_own_rows_break_is_refused(shared, tmp_path):
+    shutil.copy(EXAMPLES / "churn/notebook.ipynb", tmp_path / "n.ipynb")
+    (tmp_path / "taxiway.yaml").write_text("contract: {inputs: {age: {max: 30}, plann: {max_bytes: 9}}}\n")
+    no = shared.taxiway("ship", str(tmp_path / "n.ipynb"), "--name", "churn-no", check=False)
+    assert no.returncode == 1
+    assert "age" in no.stderr
+    assert "did you mean 'plan'" in no.stderr
+    (tmp_path / "taxiway.yaml").write_text("modell: x\n")
+    no = shared.taxiway("ship", str(tmp_path / "n.ipynb"), check=False)
+    assert no.returncode == 1
+    assert "taxiway.yaml:1:1: unknown key 'modell'; did you mean 'model'?" in no.stderr

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from taxiway.app.config import read
 from taxiway.notebook.rules import RULES
 from taxiway.proof.support import MATRIX
 
@@ -50,3 +54,56 @@ def _rule(name: str) -> str:
         for cell in cells:
             lines += [f"{title}:", "", *(f"    {line}".rstrip() for line in cell.splitlines()), ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+_CONFIGURATION = """# taxiway.yaml
+
+What Taxiway should know about a notebook, in a file beside it. Every key may be left out; `taxiway ship --config FILE`
+names another file, and a flag goes before the file. A mistake is told with line and column, and all of them at once.
+
+For completion in an editor: `taxiway schema > taxiway.schema.json`, and as the first line of taxiway.yaml
+`# yaml-language-server: $schema=taxiway.schema.json`.
+
+| key | meaning | type | default |
+|---|---|---|---|
+"""
+_EXAMPLE = """
+An example:
+
+```yaml
+model: churn
+serving:
+  max_batch: 64
+contract:
+  inputs:
+    age: {min: 18, max: 120}
+    plan: {allowed: [prepaid, basic, family, business]}
+    city: {max_bytes: 64}
+```
+
+What is written under `contract` is enforced in the engine: a request outside gets a 400 that names input, row, column
+and what is accepted. A rule that the notebook's own rows break is refused when the notebook is shipped.
+"""
+
+
+def configuration() -> str:
+    """docs/configuration.md."""
+    return _CONFIGURATION + "".join(_keys(read.schema(), read.schema(), "")) + _EXAMPLE
+
+
+def _keys(root: Mapping[str, Any], part: Mapping[str, Any], before: str) -> Iterator[str]:
+    for name, value in part.get("properties", {}).items():
+        path = f"{before}{name}"
+        kinds = value.get("type", "anything")
+        words = kinds if isinstance(kinds, str) else " or ".join(kinds)
+        if "minimum" in value:
+            words += (
+                f", {value['minimum']} to {value['maximum']}" if "maximum" in value else f", from {value['minimum']}"
+            )
+        default = f"`{value['default']}`" if "default" in value else ""
+        yield f"| `{path}` | {value['description']} | {words} | {default} |\n"
+        yield from _keys(root, value, f"{path}.")
+        inner = value.get("additionalProperties")
+        if isinstance(inner, dict):
+            named = root["$defs"][inner["$ref"].rpartition("/")[2]]
+            yield from _keys(root, named, f"{path}.NAME.")

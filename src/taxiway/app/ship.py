@@ -18,6 +18,8 @@ from taxiway.app import replay
 from taxiway.app.assemble import contents
 from taxiway.app.build import builder
 from taxiway.app.build.interpreter import Interpreter
+from taxiway.app.build.options import Options
+from taxiway.app.config.model import Config
 from taxiway.app.traffic import set_split, wait_ready, wake
 from taxiway.app.wire import Platform
 from taxiway.catalog import store
@@ -68,6 +70,17 @@ def name_for(notebook: Path, given: str | None) -> str:
     return model_name(re.sub(r"[^a-z0-9_-]+", "-", stem).strip("-_") or "model")
 
 
+def options_of(config: Config) -> Options:
+    """What of a configuration decides the build."""
+    return Options(
+        opset=config.export.opset,
+        ml_opset=config.export.ml_opset,
+        made_rows=config.parity.rows,
+        max_batch=config.serving.max_batch,
+        contract=config.contract,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Planned:
     """One step: what it does, and a remark about this very run (empty when there is nothing to say)."""
@@ -78,12 +91,19 @@ class Planned:
 
 
 def plan(
-    platform: Platform, notebook: Path, *, name: str | None, model: str | None, python: Interpreter | None = None
+    platform: Platform,
+    notebook: Path,
+    *,
+    name: str | None,
+    model: str | None,
+    python: Interpreter | None = None,
+    config: Config | None = None,
 ) -> tuple[str, list[Planned]]:
     """The model's name and what `ship` would do; touches nothing. Raises `Refused` as reading the notebook does."""
     named = name_for(notebook, name)
     cells = len(read.read(notebook).cells)
-    built = builder.is_built(notebook, model=model, into=platform.places.work, python=python)
+    options = options_of(config or Config())
+    built = builder.is_built(notebook, model=model, into=platform.places.work, python=python, options=options)
     running = is_up(platform.supervisor)
     try:
         first = named not in platform.state().models
@@ -105,6 +125,7 @@ def ship(
     model: str | None,
     progress: Progress,
     python: Interpreter | None = None,
+    config: Config | None = None,
 ) -> Shipped:
     """Bring `notebook` to a proved revision behind the gateway; raises `Refused` with the reasons."""
     named = name_for(notebook, name)
@@ -114,9 +135,15 @@ def ship(
         )
     steps = _Steps(progress)
     steps.begin("build")
-    built = builder.build(notebook, model=model, into=platform.places.work, progress=steps.say, python=python)
+    config = config or Config()
+    options = options_of(config)
+    built = builder.build(
+        notebook, model=model, into=platform.places.work, progress=steps.say, python=python, options=options
+    )
     steps.begin("admit")
-    stored, new = store.admit(platform.places.catalog, named, contents(named, built))
+    stored, new = store.admit(
+        platform.places.catalog, named, contents(named, built, timeout_ms=config.serving.timeout_ms)
+    )
     _admit(platform, stored)
     steps.say(f"{stored.revision} {short(stored.digest)}{'' if new else ' (stored already: nothing has changed)'}")
     try:

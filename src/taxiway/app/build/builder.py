@@ -26,6 +26,7 @@ from taxiway import __version__
 from taxiway.app.build import inputs
 from taxiway.app.build.guarded import Progress, Task, run
 from taxiway.app.build.interpreter import Interpreter, own
+from taxiway.app.build.options import DEFAULTS, Options
 from taxiway.core import digest
 from taxiway.core.contract import Contract
 from taxiway.core.errors import Refused
@@ -73,14 +74,15 @@ def build(
     into: Path,
     progress: Progress,
     python: Interpreter | None = None,
+    options: Options = DEFAULTS,
     timeout_s: float = TIMEOUT_S,
 ) -> Built:
-    """Build `notebook` with `python` (default: our own), or find it built.
+    """Build `notebook` with `python` (default: our own) and `options`, or find it built.
 
     Raises `Refused` with the reasons; nothing half is left in `into`.
     """
     python = python or own()
-    key = _key(notebook, model, python)
+    key = _key(notebook, model, python, options)
     folder = into / key
     with _writing(into):
         into.mkdir(parents=True, exist_ok=True)
@@ -92,7 +94,7 @@ def build(
         with _writing(into):
             aside = Path(tempfile.mkdtemp(prefix=f".build-{key}-", dir=into))
         try:
-            task = Task(_PROCESS, notebook, aside, python, {"model": model})
+            task = Task(_PROCESS, notebook, aside, python, {"model": model, "options": options.to_json()})
             run(task, progress, timeout_s)
             with _writing(into):
                 _put(aside, folder)
@@ -101,10 +103,17 @@ def build(
         return _read(folder)
 
 
-def is_built(notebook: Path, *, model: str | None, into: Path, python: Interpreter | None = None) -> bool:
+def is_built(
+    notebook: Path,
+    *,
+    model: str | None,
+    into: Path,
+    python: Interpreter | None = None,
+    options: Options = DEFAULTS,
+) -> bool:
     """Whether `build` would find `notebook` built already; touches nothing."""
     python = python or own()
-    return _is_current(into / _key(notebook, model, python), notebook, python)
+    return _is_current(into / _key(notebook, model, python, options), notebook, python)
 
 
 @contextlib.contextmanager
@@ -115,13 +124,14 @@ def _writing(into: Path) -> Iterator[None]:
         raise Refused(f"the build cannot be written to {into}: {error.strerror}", code="cannot-write") from error
 
 
-def _key(notebook: Path, model: str | None, python: Interpreter) -> str:
+def _key(notebook: Path, model: str | None, python: Interpreter, options: Options) -> str:
     try:
         data = notebook.read_bytes()
     except OSError:
         data = b""  # the process says what is wrong with it
     versions = {name: python.has(name) for name in _LIBRARIES}
     made_from = [_FORMAT, __version__, digest.of_bytes(data), notebook.name, model, python.version, versions]
+    made_from.append(options.to_json())
     return digest.short(digest.of_json(made_from))
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from taxiway import __version__
 from taxiway.app.build.inputs import Reads
+from taxiway.app.build.options import Options
 from taxiway.app.build.prove import finite, proved
 from taxiway.app.build.speak import Progress, speak
 from taxiway.app.build.subject import Subject, subject
@@ -30,19 +31,20 @@ _ALWAYS: Final = ("numpy", "onnxruntime")
 
 def main(spec: dict[str, Any]) -> int:
     """Build; 0 done, 1 refused, 3 a bug."""
-    return speak(spec, lambda progress: _build(Path(spec["notebook"]), spec["model"], Path(spec["out"]), progress))
+    return speak(spec, lambda progress: _build(spec, progress))
 
 
-def _build(path: Path, wanted: str | None, out: Path, progress: Progress) -> None:
+def _build(spec: dict[str, Any], progress: Progress) -> None:
+    path, out, options = Path(spec["notebook"]), Path(spec["out"]), Options.from_json(spec["options"])
     notebook = read.read(path)
     reads = Reads(Path.cwd(), ignored=out)
     total = len(notebook.cells)
     run = session.run(notebook, lambda cell: progress(f"cell {cell.number} of {total}"))
     inputs = dict(reads.inputs)
-    candidate = candidates.choose(candidates.candidates(run), wanted, path.name)
+    candidate = candidates.choose(candidates.candidates(run), spec["model"], path.name)
     progress(f"model {candidate.label}: {candidate.class_name}")
-    what = subject(candidate, run)
-    evidence = proved(candidate, what)
+    what = subject(candidate, run, options)
+    evidence = proved(candidate, what, options)
     errors = evidence["parity"]
     extra = sum(kind["rows"] for kind in errors["made"].values())
     progress(f"parity: {errors['rows']} rows and {extra} made ones, largest error {errors['max_abs_error']:.2g}")

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
+from taxiway.app import overrides
+from taxiway.app.build.options import DEFAULTS, Options
 from taxiway.app.build.subject import MadeCase, Subject
+from taxiway.core.contract import Contract
 from taxiway.core.errors import Refused
 from taxiway.notebook.candidates import Candidate
-from taxiway.proof import contract, golden, graph, ort, parity, profile
+from taxiway.proof import accept, contract, golden, graph, ort, parity, profile
 from taxiway.proof.cases import Case, tensor
 from taxiway.proof.parity import Parity, Tolerance
 
@@ -21,7 +25,7 @@ _TOLERATED: Final = frozenset({"fine-tie"})
 _REPLAYED: Final = 256
 
 
-def proved(candidate: Candidate, subject: Subject) -> dict[str, Any]:
+def proved(candidate: Candidate, subject: Subject, options: Options = DEFAULTS) -> dict[str, Any]:
     """Evidence by name; raises Refused with the offending rows when the export answers otherwise."""
     served = ort.Served(subject.model)
     limits = parity.tolerance(subject.cases)
@@ -34,9 +38,10 @@ def proved(candidate: Candidate, subject: Subject) -> dict[str, Any]:
             "What to do: make the first axis of every input and output the row, and let rows not influence each other.",
             code="batch-dependent",
         )
-    made = {m.kind: _made(candidate, m, served, limits) for m in subject.made}
+    rules = _contract(subject, options)
+    made = {m.kind: _made(candidate, _within(m, rules), served, limits) for m in subject.made}
     return {
-        "contract": contract.contract(subject.cases, subject.columns, subject.dims, subject.allowed).to_json(),
+        "contract": rules.to_json(),
         "golden": [g.to_json() for g in golden.golden(subject.cases, found.good, limits)],
         "parity": {
             **found.to_json(),
@@ -50,6 +55,14 @@ def proved(candidate: Candidate, subject: Subject) -> dict[str, Any]:
         "build": {"candidate": candidate.label, "class": candidate.class_name, "score": finite(candidate.score)}
         | {"scalars": sorted(served.scalars)},
     }
+
+
+def _contract(subject: Subject, options: Options) -> Contract:
+    """What the rows show, and what a person has said over it; raises `Refused` when that is against the rows."""
+    inferred = contract.contract(subject.cases, subject.columns, subject.dims, subject.allowed)
+    rows = [{name: tensor(v) for name, v in case.feeds.items()} for case in subject.cases]
+    said = overrides.apply(inferred, options.contract, rows) if options.contract else inferred
+    return replace(said, max_batch=options.max_batch)
 
 
 def finite(score: float | None) -> float | None:
@@ -87,6 +100,14 @@ def _made(
         "max_abs_error": max(e.absolute for e in found.outputs.values()),
     }
     return figures, made.case.take(found.good[0])
+
+
+def _within(made: MadeCase, rules: Contract) -> MadeCase:
+    """Only the rows that the contract lets through: the engine never answers the others."""
+    if made.case is None:
+        return made
+    kept = accept.accepted(rules, made.case.feeds)
+    return MadeCase(made.kind, made.case.take(kept) if kept else None, made.refused)
 
 
 def _empty(case: Case, served: ort.Served) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
+from taxiway.app.build.options import DEFAULTS, Options
 from taxiway.core import digest
 from taxiway.core.errors import Refused
 from taxiway.notebook import candidates, rebuild, rows, torch_calls
@@ -18,8 +18,6 @@ from taxiway.notebook.session import Run
 from taxiway.proof import export, made, ort, parity, pytorch, ready, tensors
 from taxiway.proof.cases import Array, Case, merged
 from taxiway.proof.tensors import Signature
-
-MADE_ROWS: Final = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,14 +43,14 @@ class Subject:
     remarks: tuple[Finding, ...] = ()
 
 
-def subject(candidate: Candidate, run: Run) -> Subject:
+def subject(candidate: Candidate, run: Run, options: Options = DEFAULTS) -> Subject:
     """The subject of `candidate`; raises `Refused` when it cannot be exported or nothing is known to be right."""
     if candidate.is_torch:
         return _from_torch(candidate, run)
-    return _from_onnx(candidate, run) if candidate.is_onnx else _from_estimator(candidate, run)
+    return _from_onnx(candidate, run) if candidate.is_onnx else _from_estimator(candidate, run, options)
 
 
-def _from_estimator(candidate: Candidate, run: Run) -> Subject:
+def _from_estimator(candidate: Candidate, run: Run, options: Options) -> Subject:
     export.refuse(candidate.model)
     rebuilt = rebuild.rebuild(candidate, run.calls)
     estimator, table = rebuilt.estimator, rebuilt.table(rebuilt.rows)
@@ -62,16 +60,16 @@ def _from_estimator(candidate: Candidate, run: Run) -> Subject:
     # Requests carry float32, so that is what the original is asked as well.
     asked = tensors.as_asked(inputs, table)
     allowed = tensors.allowed(estimator, inputs)
-    found = list(itertools.islice(export.conversions(estimator, inputs), 1))
-    kept = found[0][1]
+    _, kept = next(export.conversions(estimator, inputs, opset=options.opset, ml_opset=options.ml_opset))
 
     def ask(given: Any) -> Case:
         return export.case(estimator, tensors.feeds(kept, given), given)
 
     case, exact = ask(asked), export.case(estimator, tensors.feeds(kept, asked), table)
-    extra = made.made(kept, asked, MADE_ROWS)
+    extra = made.made(kept, asked, options.made_rows) if options.made_rows else ()
     tried = tuple(_tried(m, _permitted(tensors.feeds(inputs, m.table), allowed), ask) for m in extra)
-    model = _nearest(export.conversions(estimator, inputs), [case, *(m.case for m in tried if m.case is not None)])
+    conversions = export.conversions(estimator, inputs, opset=options.opset, ml_opset=options.ml_opset)
+    model = _nearest(conversions, [case, *(m.case for m in tried if m.case is not None)])
     unused = tuple(i.name for i in inputs if i not in kept)
     return Subject(
         model=model,

@@ -1,0 +1,28 @@
+"""What a person can say about a build, as it reaches the process that builds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`made_rows` are the rows made to break the export; `contract` is the part of taxiway.yaml of that name."""
+
+    opset: int = 17
+    ml_opset: int = 3
+    made_rows: int = 200
+    max_batch: int = 128
+    contract: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"contract": dict(self.contract)}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Options:
+        return Options(**value)
+
+
+DEFAULTS: Final = Options()
