@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "diff": "what differs between two revisions",
     "check": "list what in a notebook will hurt in production; reads it only",
     "purify": "take the code that a model depends on out of a notebook, as a package",
+    "validate": "list every mistake in a model repository or a stored revision",
     "traffic": "split a model's traffic between its revisions",
     "rollback": "give all traffic back to the revision that answered before",
     "history": "who changed a model's traffic, when and why",
