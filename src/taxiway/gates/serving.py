@@ -77,7 +77,8 @@ def _batching(config: Any, say: Any, traffic: int | None) -> Iterator[Mistake]:
             yield say("dynamic_batching.preferred_batch_size", message)
     delay = batching.max_queue_delay_microseconds
     if delay > _LONG_DELAY_US:
-        message = f"every request may wait {delay / 1000:g} ms; under load batches form without any delay"yield say("dynamic_batching.max_queue_delay_microseconds", message, "warning")
+        message = f"every request may wait {delay / 1000:g} ms; under load batches form without any delay"
+        yield say("dynamic_batching.max_queue_delay_microseconds", message, "warning")
     wanted = max([*batching.preferred_batch_size, 0])
     if traffic is not None and delay and wanted > traffic * 8:
         message = f"batches of {wanted} never form: callers send at most {traffic} rows, so all wait out the delay"
