@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,10 @@ from taxiway.app.build.interpreter import Interpreter
 from taxiway.app.build.options import Options
 from taxiway.app.config.model import Config
 from taxiway.app.traffic import set_split, wait_ready, wake
+from taxiway.app.validate import machine
 from taxiway.app.wire import Platform
 from taxiway.catalog import store
+from taxiway.catalog.manifest import physical
 from taxiway.catalog.store import Stored
 from taxiway.core import split as splits
 from taxiway.core.digest import short
@@ -30,13 +32,18 @@ from taxiway.core.errors import Refused
 from taxiway.core.revision import Revision, model_name
 from taxiway.core.sample import Golden
 from taxiway.engine.client import EngineError, infer
+from taxiway.gates import validate
+from taxiway.gates.mistake import Target
 from taxiway.gateway.publish import published_revisions
 from taxiway.notebook import read
 from taxiway.release.entries import ADMIT, RETIRE
 from taxiway.runtime.supervisord import is_up, until
 
 STEPS = (
-    ("build", "run the notebook in a fresh process, export the model, prove that both answer alike"),
+    (
+        "build",
+        "run the notebook in a fresh process, export the model, prove that both answer alike, validate the files",
+    ),
     ("admit", "store it as an immutable revision"),
     ("start", "start an engine for it, next to those that answer"),
     ("prove", "replay the golden samples, and all rows kept for it, straight to the engine"),
@@ -140,10 +147,10 @@ def ship(
     built = builder.build(
         notebook, model=model, into=platform.places.work, progress=steps.say, python=python, options=options
     )
+    files = contents(named, built, timeout_ms=config.serving.timeout_ms)
+    _validate(named, files, steps)
     steps.begin("admit")
-    stored, new = store.admit(
-        platform.places.catalog, named, contents(named, built, timeout_ms=config.serving.timeout_ms)
-    )
+    stored, new = store.admit(platform.places.catalog, named, files)
     _admit(platform, stored)
     steps.say(f"{stored.revision} {short(stored.digest)}{'' if new else ' (stored already: nothing has changed)'}")
     try:
@@ -163,6 +170,22 @@ def ship(
         answering=stored.revision.number in state.split,
         samples=samples,
     )
+
+
+def _validate(model: str, files: Mapping[str, bytes], steps: _Steps) -> None:
+    """Gate 2 on what is about to be stored; raises `Refused` with every error."""
+    repository = {
+        physical(path, 1).removeprefix("repository/"): data
+        for path, data in files.items()
+        if path.startswith("repository/")
+    }
+    found = validate.validate(repository, target=Target(), machine=machine())
+    for mistake in found:
+        if mistake.severity == "warning":
+            steps.say(str(mistake))
+    errors = [str(mistake) for mistake in found if mistake.severity == "error"]
+    if errors:
+        raise Refused(f"{model} does not pass the validation of its files", *errors, code="gate-2")
 
 
 class _Steps:

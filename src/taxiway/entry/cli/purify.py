@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from taxiway.app import ship
-from taxiway.app.build import interpreter
 from taxiway.app.purify import purify
+from taxiway.entry.cli.choice import add_choice, choice
 from taxiway.entry.cli.output import add_json, print_json, progress, table
 
 
@@ -16,19 +16,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Which notebook, and where to."""
     parser.add_argument("path", metavar="NOTEBOOK", type=Path, help="the notebook (.ipynb); it is never changed")
     parser.add_argument("-o", "--output", metavar="FOLDER", type=Path, required=True, help="the package; a new folder")
-    parser.add_argument("--name", metavar="MODEL", help="the model's name (default: from the file or its folder)")
-    parser.add_argument("--model", metavar="NAME@CELL", help="which fitted model, when the notebook has more than one")
-    parser.add_argument("--python", metavar="PATH", help="the Python (or virtual environment) the notebook runs in")
-    parser.add_argument("--kernel", metavar="NAME", help="the same by the name of a Jupyter kernel")
+    add_choice(parser)
     parser.add_argument("--diff", action="store_true", help="show what changed, and why")
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Purify, and say what came of it."""
-    python = interpreter.choose(args.path, args.python, args.kernel)
-    name = ship.name_for(args.path, args.name)
-    done = purify.purify(args.path, args.output, name=name, model=args.model, python=python, progress=progress)
+    said = choice(args)
+    name = ship.name_for(args.path, said.name)
+    done = purify.purify(args.path, args.output, name=name, model=said.model, python=said.python, progress=progress)
     if args.json:
         print_json(_json(done))
         return 0

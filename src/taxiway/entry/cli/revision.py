@@ -48,11 +48,26 @@ def _page(facts: dict[str, Any]) -> None:
 def _contract(contract: dict[str, Any]) -> None:
     print(f"\ncontract  at most {contract['max_batch']} rows a request")
     rows = [
-        (kind[:-1], f["name"], f["dtype"], str(f["dims"]), _observed(f), ", ".join(f["columns"])[:60])
+        (kind[:-1], f["name"], f["dtype"], str(f["dims"]), _observed(f), _rules(f), ", ".join(f["columns"])[:60])
         for kind in ("inputs", "outputs")
         for f in contract[kind]
     ]
-    table(("", "tensor", "type", "dims", "seen", "columns"), rows)
+    table(("", "tensor", "type", "dims", "seen", "accepted", "columns"), rows)
+
+
+def _rules(field: dict[str, Any]) -> str:
+    """What is enforced, in few words."""
+    said = ["finite"] if field["finite"] and field["dtype"].startswith("FP") else []
+    said += [f"{k.removeprefix('max_')} up to {field[k]}" for k in ("max_length", "max_bytes") if field.get(k)]
+    said += [f"as long as {field['same_length_as']}"] if field.get("same_length_as") else []
+    for column in field.get("table", ()):
+        name = f"{column['name']}: " if column.get("name") and len(field["table"]) > 1 else ""
+        bounds = [f"from {column['minimum']:g}"] if "minimum" in column else []
+        bounds += [f"to {column['maximum']:g}"] if "maximum" in column else []
+        bounds += [f"one of {len(column['allowed'])} values"] if "allowed" in column else []
+        bounds += ["may be missing"] if column.get("nullable") else []
+        said += [f"{name}{' '.join(bounds)}"] if bounds else []
+    return ", ".join(said)[:80] or "-"
 
 
 def _observed(field: dict[str, Any]) -> str:

@@ -7,24 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from taxiway.app import ship
-from taxiway.app.build import interpreter
-from taxiway.app.config import read
-from taxiway.app.config.model import Config
+from taxiway.entry.cli.choice import add_choice, choice
 from taxiway.entry.cli.output import add_json, add_state, platform, print_json, progress
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What to ship, under which name."""
     parser.add_argument("path", metavar="NOTEBOOK", type=Path, help="the notebook (.ipynb)")
-    parser.add_argument("--name", metavar="MODEL", help="the model's name (default: from the file or its folder)")
-    parser.add_argument("--model", metavar="NAME@CELL", help="which fitted model, when the notebook has more than one")
-    parser.add_argument(
-        "--python", metavar="PATH", help="the Python (or virtual environment) that the notebook runs in"
-    )
-    parser.add_argument("--kernel", metavar="NAME", help="the same by the name of a Jupyter kernel")
-    parser.add_argument(
-        "--config", metavar="FILE", type=Path, help="taxiway.yaml (default: the one beside the notebook)"
-    )
+    add_choice(parser)
     parser.add_argument("--plan", action="store_true", help="say what would be done, and do nothing")
     add_state(parser)
     add_json(parser)
@@ -34,7 +24,16 @@ def run(args: argparse.Namespace) -> int:
     """Ship, and say what to do next."""
     if args.plan:
         return _plan(args)
-    done = ship.ship(platform(args), args.path, progress=progress, **_said(args))
+    chosen = choice(args)
+    done = ship.ship(
+        platform(args),
+        args.path,
+        name=chosen.name,
+        model=chosen.model,
+        progress=progress,
+        python=chosen.python,
+        config=chosen.config,
+    )
     if args.json:
         print_json(_json(done))
         return 0
@@ -54,24 +53,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _said(args: argparse.Namespace) -> dict[str, Any]:
-    """Flags over taxiway.yaml over the defaults."""
-    path = args.config or read.find(args.path)
-    config = read.read(path) if path else Config()
-    python, kernel = args.python, args.kernel
-    if python is None and kernel is None:
-        kernel = config.kernel
-        python = str((path.parent / config.python).absolute()) if path and config.python else None
-    return {
-        "name": args.name or config.model,
-        "model": args.model or config.choose,
-        "python": interpreter.choose(args.path, python, kernel),
-        "config": config,
-    }
-
-
 def _plan(args: argparse.Namespace) -> int:
-    name, steps = ship.plan(platform(args), args.path, **_said(args))
+    said = choice(args)
+    name, steps = ship.plan(
+        platform(args), args.path, name=said.name, model=said.model, python=said.python, config=said.config
+    )
     if args.json:
         found = [{"step": s.name, "does": s.does, "remark": s.remark} for s in steps]
         print_json({"model": name, "notebook": str(args.path), "steps": found})
