@@ -1,3 +1,4 @@
+import errno
 import json
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ import pytest
 from tests.app.test_build import write
 
 from taxiway.app.build import interpreter
+from taxiway.app.purify import purify as purify_module
 from taxiway.app.purify.purify import purify
 from taxiway.core.errors import Refused
 
@@ -31,7 +33,7 @@ def refused(notebook, out, **more):
     with pytest.raises(Refused) as no:
         purified(notebook, out, **more)
     assert not out.exists()
-    assert [p.name for p in out.parent.iterdir() if p.name.startswith(".purify")] == []
+    assert [p.name for p in out.parent.iterdir() if p.name.startswith(".out")] == []
     return no.value
 
 
@@ -189,6 +191,27 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
     with pytest.raises(Refused, match="not empty"):
         purified(EXAMPLES / "price/notebook.ipynb", tmp_path / "out")
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["mine.txt"]
+
+
+def test_a_package_that_cannot_be_written_is_refused_before_and_after_the_run(tmp_path, monkeypatch):
+    notebook = EXAMPLES / "price/notebook.ipynb"
+    with pytest.raises(Refused, match="cannot be written to /proc/none"):
+        purified(notebook, Path("/proc/none/out"))
+
+    def full(folder, files):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    study = purify_module._first_right
+
+    def then_full(*args):
+        done = study(*args)
+        monkeypatch.setattr(purify_module, "_write", full)
+        return done
+
+    monkeypatch.setattr(purify_module, "_first_right", then_full)
+    with pytest.raises(Refused, match="No space left on device"):
+        purified(notebook, tmp_path / "out", name="price")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_command_reports_what_it_did(tmp_path):

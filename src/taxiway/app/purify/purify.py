@@ -8,11 +8,12 @@ the notebook showed, is kept; when none does, nothing is written.
 from __future__ import annotations
 
 import ast
+import contextlib
 import difflib
 import json
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -49,22 +50,43 @@ def purify(path: Path, out: Path, *, name: str, model: str | None, python: Inter
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise Refused(f"{out} exists and is not empty; name another folder, or remove it", code="exists")
     all_of_them = slices.statements(notebook)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".purify-", dir=out.parent) as folder:
+    with _writing(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="taxiway-purify-") as folder:
         work = Path(folder)
         task = Task(_MODULE, path.absolute(), work, python, {"work": "study", "model": model})
         guarded.run(task, progress, _TIMEOUT_S)
         facts = json.loads((work / "facts.json").read_text())
         recipe, files, metrics = _first_right(notebook, all_of_them, facts, name, task, progress)
-        made = work / "package"
-        out.parent.mkdir(parents=True, exist_ok=True)
-        if out.exists():
-            out.rmdir()
-        shutil.rmtree(made / "__pycache__", ignore_errors=True)
-        made.rename(out)
+    with _writing(out):
+        _put(out, files)
     left = [s for s in all_of_them if s not in recipe.taken]
     before_after = {"score": (facts["score"], metrics.get("score"))} if recipe.score else {}
     return Purified(out, recipe, files, before_after, left, difference(notebook, recipe, files))
+
+
+@contextlib.contextmanager
+def _writing(out: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Refused(
+            f"the package cannot be written to {out}: {error.strerror or error}", code="cannot-write"
+        ) from error
+
+
+def _put(out: Path, files: Mapping[str, str]) -> None:
+    """Write the package aside and rename it, so that it is there as a whole or not at all."""
+    aside = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    try:
+        _write(aside, files)
+        aside.chmod(0o755)
+        if out.exists():
+            out.rmdir()
+        aside.rename(out)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
 
 
 def _first_right(
@@ -84,7 +106,8 @@ def _first_right(
         _compiles(files)
         made = task.out / "package"
         shutil.rmtree(made, ignore_errors=True)
-        _write(made, files)
+        with _writing(made):
+            _write(made, files)
         more = {"work": "check", "package": recipe.package, "package_folder": str(made)}
         try:
             guarded.run(replace(task, more=more), progress, _TIMEOUT_S)
@@ -93,8 +116,6 @@ def _first_right(
                 raise
             wrong = [f"{_RANDOM_WORDS[randomness]}: {reason}" for reason in error.reasons]
             continue
-        for cache in made.rglob("__pycache__"):
-            shutil.rmtree(cache, ignore_errors=True)
         return recipe, files, json.loads((task.out / "metrics.json").read_text())
     raise Refused(
         f"{notebook.path.name}: no package gives what the notebook gives",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 
 from taxiway.app.config import read
-from taxiway.entry.cli.output import print_json
+from taxiway.entry.cli.output import add_json, print_json
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Nothing to say: there is one."""
+    """Nothing to choose: there is one, and it is JSON in any case."""
+    add_json(parser)
 
 
 def run(_args: argparse.Namespace) -> int:
