@@ -4,6 +4,7 @@ from onnx import TensorProto, helper
 from onnx_models import chain, made
 
 from taxiway.core.errors import Refused
+from taxiway.proof import ort
 from taxiway.proof.ort import VERSION, Served
 
 
@@ -42,3 +43,26 @@ def test_a_column_of_one_value_that_the_graph_has_as_a_column_stays_one():
     served = Served(chain(dims=("N", 1)).SerializeToString())
     assert served.scalars == frozenset()
     assert served.run({"x": np.ones((3, 1), np.float32)})["y"].shape == (3, 1)
+
+
+def test_what_no_rows_do_is_found_out_in_a_process_of_its_own():
+    """ONNX Runtime's LSTM ends the process that asks it about no rows."""
+    import torch
+
+    from taxiway.proof import pytorch
+
+    class Recurrent(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = torch.nn.LSTM(4, 5, batch_first=True)
+
+        def forward(self, rows):
+            return self.lstm(rows)[0][:, -1]
+
+    feeds = {"rows": np.ones((3, 2, 4), dtype=np.float32)}
+    model = pytorch.export(Recurrent().eval(), [feeds], scripted=False).SerializeToString()
+    assert ort.empty(model, feeds, frozenset()) == "crashes"
+    linear = pytorch.export(torch.nn.Linear(4, 2).eval(), [{"input": np.ones((3, 4), np.float32)}], scripted=False)
+    asked = {"input": np.ones((3, 4), dtype=np.float32)}
+    assert ort.empty(linear.SerializeToString(), asked, frozenset()) == "answers nothing"
+    assert ort.empty(b"no model", asked, frozenset()) == "fails"

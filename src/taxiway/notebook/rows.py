@@ -35,6 +35,8 @@ def trouble(rows: Any) -> str:
         bad = [f"{c} ({dtype})" for c, dtype in zip(rows.columns, rows.dtypes, strict=True) if _kind(dtype) == "?"]
         if bad:
             return f"the columns {', '.join(bad)} hold neither numbers nor text; turn dates and times into numbers"
+        if not columns(rows) or len(set(rows.columns)) != len(rows.columns):
+            return "the columns of the data frame must have names, each one once: df.columns = [...]"
         gaps = [str(c) for c in _text_columns(rows) if not _all_text(rows[c])]
         return (
             f"the columns {', '.join(gaps)} have missing values or something else among their texts, which a request "

@@ -18,6 +18,7 @@ from onnx import helper
 from skl2onnx import convert_sklearn
 from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, Int64TensorType, StringTensorType
 from sklearn.base import is_classifier, is_regressor
+from sklearn.pipeline import Pipeline
 
 from taxiway.core.errors import Refused
 from taxiway.proof import boosters, imputer, trees
@@ -89,7 +90,7 @@ def conversions(
     estimator gives the same bytes. Raises Refused when there is no conversion, naming what has none.
     """
     answers = shape(estimator)
-    known = _alone(boosters.prepared(estimator))
+    known = boosters.prepared(_alone(estimator))
     opsets = {"": opset, "ai.onnx.ml": ml_opset}
     for variant in trees.variants(known):
         model = _exactly(known, inputs, variant, opsets)
@@ -116,9 +117,12 @@ def _finished(model: Any, answers: Shape, inputs: Signature) -> tuple[bytes, Sig
 
 
 def _alone(estimator: Any) -> Any:
-    """The only step of a pipeline of one, else `estimator`."""
+    """A pipeline without the steps that do nothing; when one step is left, that."""
     steps: Any = getattr(estimator, "steps", ())
-    return _alone(steps[0][1]) if len(steps) == 1 else estimator
+    left = [(name, step) for name, step in steps if step is not None and not isinstance(step, str)]
+    if len(left) == 1:
+        return _alone(left[0][1])
+    return Pipeline(left) if len(left) < len(steps) else estimator
 
 
 def _name_locale(model: Any) -> None:

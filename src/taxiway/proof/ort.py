@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Mapping
+from typing import Final
 
 import onnxruntime
 
@@ -10,6 +14,33 @@ from taxiway.core.errors import Refused
 from taxiway.proof.cases import Array, columns_of_rows
 
 VERSION: str = onnxruntime.__version__
+
+
+_EMPTY: Final = """
+import json, sys
+import numpy, onnxruntime
+options = onnxruntime.SessionOptions()
+options.log_severity_level = 4
+session = onnxruntime.InferenceSession(sys.stdin.buffer.read(), options, providers=["CPUExecutionProvider"])
+feeds = {n: numpy.empty(shape, dtype) for n, (shape, dtype) in json.loads(sys.argv[1]).items()}
+print(max(len(v) for v in session.run(None, feeds)))
+"""
+
+
+def empty(model: bytes, feeds: Mapping[str, Array], scalars: frozenset[str]) -> str:
+    """What the runtime makes of no rows at all: `answers nothing`, `answers something`, `fails` or `crashes`.
+
+    Asked in a process of its own, since some operators (LSTM) end the process.
+    """
+    shapes = {n: ([0] if n in scalars else [0, *v.shape[1:]], v.dtype.str) for n, v in feeds.items()}
+    command = [sys.executable, "-c", _EMPTY, json.dumps(shapes)]
+    try:
+        done = subprocess.run(command, input=model, capture_output=True, timeout=60, check=False)
+    except subprocess.TimeoutExpired:
+        return "crashes"
+    if done.returncode != 0:
+        return "crashes" if done.returncode < 0 else "fails"
+    return "answers nothing" if done.stdout.strip() == b"0" else "answers something"
 
 
 class Served:

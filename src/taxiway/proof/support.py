@@ -51,6 +51,8 @@ MATRIX: Final[tuple[Row, ...]] = (
     _exact(
         "forest-after-scaler", _SK, "forests and boosting behind scalers and imputers", "no row takes another branch"
     ),
+    _exact("float32", _SK, "all of these on data that is float32 already", "rounded after each step, as there"),
+    _exact("steps-that-do-nothing", _SK, "pipelines with 'passthrough' steps"),
     _exact("stacking", _SK, "stacking"),
     _exact("search", _SK, "grid and random searches", "the best estimator"),
     _exact("mixed-table", _SK, "ColumnTransformer over numbers and text", "one tensor for each column, called like it"),
@@ -113,6 +115,7 @@ MATRIX: Final[tuple[Row, ...]] = (
     _refused("lgbm-categories", _LGB, "pandas category columns", "no-conversion", "encode them in the pipeline"),
     _exact("torch-module", _TORCH, "modules, exported in evaluation mode", "free batch axis, weights inside"),
     _exact("torch-lists", _TORCH, "modules over embeddings and lists of any length"),
+    _exact("torch-sequences", _TORCH, "LSTM, attention, over sequences of any length"),
     _exact("torchscript", _TORCH, "TorchScript, scripted or loaded from a file", "branches on values are kept"),
     _refused(
         "torch-branch", _TORCH, "branches on the values of a tensor", "data-dependent", "torch.where, or script it"

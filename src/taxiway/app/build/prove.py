@@ -48,7 +48,7 @@ def proved(candidate: Candidate, subject: Subject, options: Options = DEFAULTS) 
             "onnxruntime": ort.VERSION,
             "onnxruntime_least": graph.least_runtime(subject.model),
             "made": {kind: figures for kind, (figures, _) in made.items()},
-            "empty": _empty(subject.cases[0], served),
+            "empty": ort.empty(subject.model, subject.cases[0].feeds, served.scalars),
         },
         "replay": _replay(subject.cases, found, [case for _, case in made.values() if case is not None]),
         "profile": profile.profile(subject.cases, subject.columns),
@@ -108,15 +108,6 @@ def _within(made: MadeCase, rules: Contract) -> MadeCase:
         return made
     kept = accept.accepted(rules, made.case.feeds)
     return MadeCase(made.kind, made.case.take(kept) if kept else None, made.refused)
-
-
-def _empty(case: Case, served: ort.Served) -> str:
-    """What the model says to no rows at all (the engine refuses such a request before the model sees it)."""
-    try:
-        answers = served.run(case.take([]).feeds)
-    except Exception:
-        return "fails"
-    return "answers nothing" if all(len(v) == 0 for v in answers.values()) else "answers something"
 
 
 def _replay(cases: Sequence[Case], found: Parity, made: Sequence[Case]) -> list[dict[str, Any]]:
