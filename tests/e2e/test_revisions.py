@@ -103,6 +103,10 @@ def test_what_is_written_beside_the_notebook_is_enforced_for_each_request(shared
 
     status, answer = ask(shared, "churn-ruled", old)
     assert status == 400
+    shown = shared.taxiway("revision", "show", f"churn-ruled@{done['revision']}").stdout
+    assert "from 18 to 120" in shown
+    assert "one of 4 values" in shown
+    assert "do not differ" in shared.taxiway("diff", *[f"churn-ruled@{done['revision']}"] * 2).stdout
     assert "'age'" in answer["error"]
     assert "120" in answer["error"]
     status, answer = ask(shared, "churn-ruled", unknown)

@@ -96,7 +96,8 @@ def _fields(stored: Stored, of: Any) -> dict[str, Any]:
 def _rules(field: Mapping[str, Any]) -> dict[str, Any]:
     """What is enforced of a tensor and its columns, without what was merely seen."""
     seen = ("name", "dtype", "dims", "columns", "observed", "table")
-    columns = {c["name"]: {k: v for k, v in c.items() if k not in ("name", "observed")} for c in field.get("table", ())}
+    table = [(c.get("name", "every value"), c) for c in field.get("table", ())]
+    columns = {name: {k: v for k, v in c.items() if k not in ("name", "observed")} for name, c in table}
     return {k: v for k, v in field.items() if k not in seen} | {n: rules for n, rules in columns.items() if rules}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import psutil
 
@@ -15,7 +16,8 @@ from taxiway.core.revision import Revision
 from taxiway.gates.mistake import Machine, Mistake, Target
 from taxiway.gates.validate import validate
 
-_LARGEST = 2 << 30
+_LARGEST: Final = 2 << 30
+_DEEPEST: Final = 8
 
 
 def folder(path: Path) -> tuple[Mistake, ...]:
@@ -42,18 +44,46 @@ def machine() -> Machine:
 
 
 def _files(root: Path, outside: list[Mistake]) -> Iterator[tuple[str, bytes]]:
+    """Path in the repository -> bytes; what cannot or must not be read goes into `outside`."""
     base = root.resolve()
-    for path in sorted(root.rglob("*")):
-        name = path.relative_to(root).as_posix()
-        if path.is_symlink() and not path.resolve().is_relative_to(base):
-            outside.append(Mistake(name, 0, 0, "error", "a link that leads out of the repository; copy the file"))
-            continue
-        if not path.is_file():
-            continue
-        if path.stat().st_size > _LARGEST:
-            outside.append(Mistake(name, 0, 0, "warning", "larger than 2 GB, so that it was not looked at"))
-            continue
-        try:
+    rest = [root]
+    while rest:
+        folder = rest.pop()
+        for path in _entries(root, folder, outside):
+            name = path.relative_to(root).as_posix()
+            reason = _bad_link(path, base) if path.is_symlink() else None
+            if reason is None and path.is_dir() and name.count("/") >= _DEEPEST:
+                reason = "folders in folders, or links that go round in circles; a repository is not that deep"
+            if reason is not None:
+                outside.append(Mistake(name, 0, 0, "error", reason))
+            elif path.is_dir():
+                rest.append(path)
+            elif path.is_file():
+                yield from _read(path, name, outside)
+
+
+def _entries(root: Path, folder: Path, outside: list[Mistake]) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        name = folder.relative_to(root).as_posix()
+        outside.append(Mistake(name, 0, 0, "error", f"cannot be read: {error.strerror}"))
+        return []
+
+
+def _bad_link(path: Path, base: Path) -> str | None:
+    try:
+        target = path.resolve(strict=True)
+    except (OSError, RuntimeError):  # a circle is the one or the other, by the Python's version
+        return "a link that leads nowhere; copy the file"
+    return None if target.is_relative_to(base) else "a link that leads out of the repository; copy the file"
+
+
+def _read(path: Path, name: str, outside: list[Mistake]) -> Iterator[tuple[str, bytes]]:
+    try:
+        if path.stat().st_size <= _LARGEST:
             yield name, path.read_bytes()
-        except OSError as error:
-            outside.append(Mistake(name, 0, 0, "error", f"cannot be read: {error.strerror}"))
+        else:
+            outside.append(Mistake(name, 0, 0, "warning", "larger than 2 GB, so that it was not looked at"))
+    except OSError as error:
+        outside.append(Mistake(name, 0, 0, "error", f"cannot be read: {error.strerror}"))
