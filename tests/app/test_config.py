@@ -4,10 +4,11 @@ import dataclasses
 
 import jsonschema
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taxiway.app import pages
+from taxiway.app import overrides, pages
 from taxiway.app.config import read
 from taxiway.app.config.model import Config, Export, Parity, Serving
 from taxiway.core.errors import Refused
@@ -39,29 +40,25 @@ def test_an_empty_file_means_the_defaults(tmp_path, text):
     assert read.read(path).serving == Serving()
 
 
+BOUNDS = "expected a whole number from 1 to 4096"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("model: Risk", "f:1:8: model: expected text such as 'risk', 'churn-eu', got \"Risk\""),
-        ("serving:\n  max_bach: 3", "f:2:3: serving: unknown key 'max_bach'; did you mean 'max_batch'?"),
-        ("serving:\n  timeout_ms: a", 'f:2:15: serving.timeout_ms: expected a whole number from 1 to 600000, got "a"'),
+        ("model: Risk", "f:1:8: model: expected text such as 'risk', 'churn-eu', got 'Risk'"),
+        ("model:", "f:1:7: model: expected text such as 'risk', 'churn-eu', got nothing"),
+        ("serving:\n  timeout_ms: a", "f:2:15: serving.timeout_ms: expected a whole number from 1 to 600000, got 'a'"),
         ("export: {opset: 99}", "f:1:17: export.opset: expected a whole number from 9 to 21, got 99"),
+        ("serving: {max_batch: 1.5}", f"f:1:22: serving.max_batch: {BOUNDS}, got 1.5"),
+        ("serving: {max_batch: 5.0}", f"f:1:22: serving.max_batch: {BOUNDS}, got 5.0"),
+        ("serving: {max_batch: true}", f"f:1:22: serving.max_batch: {BOUNDS}, got true"),
+        ("serving: {max_batch: '3'}", f"f:1:22: serving.max_batch: {BOUNDS}, got '3'; write 3, without quotes"),
         ("serving: 3", "f:1:10: serving: expected keys with values, got 3"),
-        ("model: no", "f:1:8: YAML takes 'no' for true or false; quote it, or write that"),
-        ("model: a\nmodel: b", "f:2:1: key 'model' stands here twice"),
-        ("serving: {max_batch: 010}", "f:1:22: '010' would be read as octal; leave out the zeros, or quote it"),
-        ("serving: {max_batch: 0x10}", "f:1:22: write '0x10' as an ordinary whole number, or quote it"),
-        ("serving: {max_batch: 1.5}", "f:1:22: serving.max_batch: expected a whole number from 1 to 4096, got 1.5"),
-        ("- 1", "f:1:1: expected keys with values, for instance model: risk"),
-        ("model: !!python/name:os.system", "f:1:8: 'os.system' values are not accepted"),
-        (
-            "contract: {inputs: {X: {columns: {age: {mx: 3}}}}}",
-            "f:1:41: contract.inputs.X.columns.age: unknown key 'mx'; did you mean 'max'?",
-        ),
-        (
-            "contract: {inputs: {X: {allowed: []}}}",
-            "f:1:34: contract.inputs.X.allowed: expected a list or nothing with something in it, got []",
-        ),
+        ("kernel: 3.11", "f:1:9: kernel: expected text such as 'churn', got 3.11; put it in quotes"),
+        ('kernel: "a\\0"', "f:1:9: kernel: expected text such as 'churn', got 'a\\x00'"),
+        ('model: "risk\\n"', "f:1:8: model: expected text such as 'risk', 'churn-eu', got 'risk\\n'"),
+        ("python: a\nkernel: b", "f:1:1: python and kernel name the same thing; leave one of them out"),
     ],
 )
 def test_a_mistake_is_told_with_line_column_and_what_was_expected(tmp_path, text, said):
@@ -69,41 +66,182 @@ def test_a_mistake_is_told_with_line_column_and_what_was_expected(tmp_path, text
 
 
 @pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ("max: 1e3", "14: contract.inputs.X.max: expected a number, or null, got '1e3'; write 1000, without quotes"),
+        ("max: nan", "14: contract.inputs.X.max: expected a number, or null, got 'nan'"),
+        ("min: 5, max: 1", "14: contract.inputs.X: min 5 is above max 1; nothing would be accepted"),
+        ("finite: 1", "17: contract.inputs.X.finite: expected true or false, got 1"),
+        ("max_length: 0", "21: contract.inputs.X.max_length: expected a whole number of at least 1, got 0"),
+        ("allowed: []", "18: contract.inputs.X.allowed: expected a list with something in it, or null, got []"),
+        (
+            "allowed: [a, [b]]",
+            '22: contract.inputs.X.allowed[1]: expected text or a number or true or false, got ["b"]',
+        ),
+        (
+            "finite: true, infinite: true",
+            "8: contract.inputs.X: finite and infinite cannot both be true; leave one of them out",
+        ),
+    ],
+)
+def test_a_wrong_rule_of_the_contract_is_told_at_its_value(tmp_path, rules, said):
+    assert mistakes(tmp_path, f"contract:\n  inputs:\n    X: {{{rules}}}") == [f"f:3:{said}"]
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("model: [", "this is no YAML"),
-        ("\tmodel: x", "cannot start any token"),
-        ("a: 1\n---\nb: 2", "another document"),
-        ("&a [*a]", "this is no YAML"),
-        (b"model: \xff", "not UTF-8"),
-        ("x: " + "y" * (1 << 20), "larger than 1 MB"),
-        ("a: &a {b: 1}\nc: {<<: *a}", "merge keys"),
+        ("serving:\n  max_bach: 3", "f:2:3: serving: unknown key 'max_bach'; did you mean 'max_batch'?"),
+        ("MODEL: x", "f:1:1: unknown key 'MODEL'; did you mean 'model'?"),
+        ("max_batch: 3", "f:1:1: unknown key 'max_batch'; write it under serving, as serving.max_batch"),
+        ("parity: {x: 3}", "f:1:10: parity: unknown key 'x'; known are rows"),
+        (
+            "contract: {inputs: {X: {columns: {age: {mx: 3}}}}}",
+            "f:1:41: contract.inputs.X.columns.age: unknown key 'mx'; did you mean 'max'?",
+        ),
+    ],
+)
+def test_an_unknown_key_is_told_with_what_was_meant(tmp_path, text, said):
+    assert mistakes(tmp_path, text) == [said]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("model: no", "f:1:8: model: YAML reads 'no' as false; write false, or quote it if it is text"),
+        ("model: on", "f:1:8: model: YAML reads 'on' as true; write true, or quote it if it is text"),
+        ("model: a\nmodel: b", "f:2:1: key 'model' stands here twice, first on line 1; leave one out"),
+        (
+            "parity: {rows: 010}",
+            "f:1:16: parity.rows: YAML reads '010' as octal; leave out the leading zeros, or quote",
+        ),
+        ("parity: {rows: 0x10}", "f:1:16: parity.rows: write '0x10' as an ordinary whole number, or quote"),
+        ("parity: {rows: 1:30}", "f:1:16: parity.rows: write '1:30' as an ordinary whole number, or quote"),
+        ("parity: {rows: 1:30.5}", "f:1:16: parity.rows: write '1:30.5' as an ordinary number, or quote"),
+        (f"parity: {{rows: {'9' * 5000}}}", "f:1:16: parity.rows: a number of 5000 digits is not accepted"),
+        ("parity: {rows: .nan}", "f:1:16: parity.rows: .nan is no value for a configuration"),
+        ("parity: {rows: 1.0e+999}", "f:1:16: parity.rows: '1.0e+999' is larger than any number can be"),
+        ("parity: {rows: !!float ''}", "f:1:16: parity.rows: write '' as an ordinary number"),
+        ("model: !!python/name:os.system", "f:1:8: model: the tag 'python/name:os.system' is not accepted"),
+        ("parity: !!set {rows}", "f:1:9: parity: the tag 'set' is not accepted"),
+        ("model: =", "f:1:8: model: YAML gives '=' a meaning of its own; quote it"),
+        ('kernel: "\\ud83d"', "f:1:9: kernel: '\\ud83d' holds half a character"),
+        ('contract: {inputs: {"\\ud83d": {}}}', "f:1:21: contract.inputs: '\\ud83d' holds half a character"),
+        ("a: &a {b: 1}\n<<: *a", "f:2:1: merge keys"),
+        ("? [a]\n: 1", "f:1:3: merge keys and keys that are no text"),
+    ],
+)
+def test_what_yaml_makes_of_a_text_behind_the_writers_back_is_told(tmp_path, text, said):
+    assert [m for m in mistakes(tmp_path, text) if m.startswith(said)]
+    assert len([m for m in mistakes(tmp_path, text) if m.startswith(said.rpartition(":")[0])]) == 1
+
+
+def test_names_are_text_whatever_yaml_takes_them_for(tmp_path):
+    path = tmp_path / "taxiway.yaml"
+    path.write_text("contract: {inputs: {no: {allowed: ['no', 2024-01-01]}, 010: {}, ~: {}, \"\\ud83d\\ude00\": {}}}")
+    inputs = read.read(path).contract["inputs"]
+    assert list(inputs) == ["no", "010", "~", "😀"]
+    assert inputs["no"]["allowed"] == ["no", "2024-01-01"]
+
+
+def test_an_alias_stands_for_what_it_names(tmp_path):
+    path = tmp_path / "taxiway.yaml"
+    path.write_text("contract:\n  inputs:\n    a: &rule {min: 0}\n    b: *rule\n")
+    assert read.read(path).contract["inputs"] == {"a": {"min": 0}, "b": {"min": 0}}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- 1", "f:1:1: expected keys with values, for instance model: risk"),
+        ("model: [", "f:1:9: this is no YAML: "),
+        ("serving:\n\tmax_batch: 1", "f:2:1: this is no YAML: found character '\\t'"),
+        ("serving:\n\tmax_batch: 1", "indent with spaces"),
+        ("a: 1\n---\nb: 2", "f:2:1: this is no YAML: but found another document; a configuration is one document"),
+        ("a: &a [*a]", "f:1:4: too deep for a configuration"),
+        (f"a: {'[' * 5000}", "f:1:23: too deep for a configuration"),
+        ('# 1\nmodel: "\\UFFFFFFFF"', "f:2:11: this is no YAML: the number of a character"),
+        ("# 1\nmodel: \x01", "f:2:8: this is no YAML: the character U+0001 is not allowed"),
+        (b"# 1\nmodel: \xff", "f:2:8: byte 0xff is not UTF-8"),
+        ("x: " + "y" * (1 << 20), "f is larger than 1 MB"),
     ],
 )
 def test_what_is_no_configuration_at_all_is_refused(tmp_path, text, said):
-    assert said in "\n".join(mistakes(tmp_path, text))
+    (mistake,) = mistakes(tmp_path, text)
+    assert said in mistake
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(Refused, match=r"none\.yaml cannot be read: No such file"):
+        read.read(tmp_path / "none.yaml")
 
 
 def test_all_mistakes_are_told_at_once_in_the_order_of_the_file(tmp_path):
-    text = "modell: risk\nserving:\n  max_batch: 0\nexport:\n  opset: x\n"
-    assert [m.split(": ")[0] for m in mistakes(tmp_path, text)] == ["f:1:1", "f:3:14", "f:5:10"]
+    text = "modell: risk\nserving:\n  max_batch: 010\n  timeout_ms: no\nexport:\n  opset: x\nexport: {opset: y}\n"
+    places = [m.split(": ")[0] for m in mistakes(tmp_path, text)]
+    assert places == ["f:1:1", "f:3:14", "f:4:15", "f:7:1", "f:7:17"]
 
 
-def test_many_aliases_are_no_bomb(tmp_path):
+def test_a_column_may_have_any_name_and_mistakes_keep_their_places(tmp_path):
+    text = "contract:\n  inputs:\n    X:\n      columns: {value: {min: a}, min: 3}\n"
+    assert [m.split(": ")[0] for m in mistakes(tmp_path, text)] == ["f:4:30", "f:4:39"]
+
+
+def test_very_many_mistakes_are_counted_rather_than_told(tmp_path):
+    told = mistakes(tmp_path, "\n".join(f"key{i}: 1" for i in range(150)))
+    assert len(told) == 101
+    assert told[-1] == "f: and 50 more mistakes"
+
+
+@pytest.mark.parametrize("inside", ["[{}]", "{{a: {}}}", "{{k: {}}}"])
+def test_many_aliases_are_no_bomb(tmp_path, inside):
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
-    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
-    assert "too deep or too large" in "\n".join(mistakes(tmp_path, "\n".join(lines)))
+    for i in range(1, 9):
+        ten = [f"*a{i - 1}"] * 10
+        body = f"[{', '.join(ten)}]" if inside == "[{}]" else f"{{{', '.join(f'k: {a}' for a in ten)}}}"
+        lines.append(f"a{i}: &a{i} {body}")
+    (mistake,) = mistakes(tmp_path, "\n".join(lines))
+    assert "too large for a configuration" in mistake
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.text(alphabet=st.sampled_from("abmodel:-[]{}&*!|>#'\"\n 0123.,?%@~<\t"), max_size=60))
+YAML = st.text(alphabet=st.sampled_from("abmodel:-[]{}&*!|>#'\"\n 0123.,?%@~<\t\\xuU=é😀"), max_size=60)
+KEYS = st.sampled_from(["model", "python", "kernel", "export", "opset", "serving", "contract", "inputs", "X", "min"])
+WORDS = st.one_of(
+    st.sampled_from(["no", "~", "010", "1:30", ".inf", "1e3", "!!float ''", "!!int +", "!!set {}", "<<", "*a", "&a b"]),
+    st.text(max_size=8),
+    st.floats().map(str),
+    st.integers().map(str),
+)
+TREES = st.recursive(
+    WORDS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda parts: f"[{', '.join(parts)}]"),
+        st.lists(st.tuples(KEYS, inner), max_size=3).map(
+            lambda parts: f"{{{', '.join(f'{key}: {value}' for key, value in parts)}}}"
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(YAML, TREES, st.binary(max_size=30)))
 def test_any_text_is_a_configuration_or_a_refusal(tmp_path_factory, text):
-    path = tmp_path_factory.mktemp("c") / "taxiway.yaml"
-    path.write_text(text)
+    path = tmp_path_factory.getbasetemp() / "any.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
     try:
-        assert isinstance(read.read(path), Config)
+        found = read.read(path)
     except Refused as no:
-        assert no.code == "bad-config"  # noqa: PT017
+        found = no
+    assert isinstance(found, Config) or found.code == "bad-config"
+    assert all(reason.startswith(str(path)) for reason in getattr(found, "reasons", ()))
+
+
+def test_the_defaults_written_out_are_the_defaults(tmp_path):
+    path = tmp_path / "taxiway.yaml"
+    said = {k: v for k, v in dataclasses.asdict(Config()).items() if v is not None}
+    path.write_text(yaml.safe_dump(said))
+    assert read.read(path) == Config()
 
 
 def test_the_schema_and_the_value_have_the_same_keys_and_defaults():
@@ -119,3 +257,26 @@ def test_the_example_of_the_page_is_a_configuration(tmp_path):
     example = pages.configuration().split("```yaml\n")[1].split("```")[0]
     (tmp_path / "taxiway.yaml").write_text(example)
     assert read.read(tmp_path / "taxiway.yaml").model == "churn"
+
+
+def _keys(part):
+    """Every part of a schema that describes a value with a name."""
+    for inner in (*part.get("properties", {}).values(), *part.get("$defs", {}).values()):
+        yield inner
+        yield from _keys(inner)
+
+
+def test_every_key_is_described_and_its_examples_are_right():
+    for part in _keys(read.schema()):
+        assert part["description"].endswith(".")
+        for example in part.get("examples", []):
+            jsonschema.validate(example, part)
+
+
+def test_the_schema_and_the_overrides_know_the_same_rules():
+    known = read.schema()["$defs"]
+    for name, kinds in {"tensor": overrides._TENSOR_KEYS, "column": overrides._COLUMN_KEYS}.items():
+        keys = known[name]["properties"]
+        assert set(keys) == set(kinds)
+        for key, part in keys.items():
+            assert kinds[key][1](None) == ("null" in part["type"]), f"{name}.{key}: is null accepted?"

@@ -54,6 +54,11 @@ def test_each_example_becomes_a_package_whose_own_tests_pass(tmp_path, example, 
     assert len(done.left) == statements
     train = text(done, f"{example}/train.py")
     assert not any(word in train for word in ("print(", "plt.", "get_ipython", "/home/"))
+    for tool in (["ruff", "check", "--isolated", "--select", "E4,E7,E9,F,I"], ["mypy", "--ignore-missing-imports"]):
+        checked = subprocess.run(
+            [sys.executable, "-m", *tool, example], cwd=done.folder, capture_output=True, text=True
+        )
+        assert checked.returncode == 0, checked.stdout
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     ran = subprocess.run(command, cwd=done.folder, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stdout

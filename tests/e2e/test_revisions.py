@@ -7,9 +7,17 @@ import shutil
 
 import pytest
 
-from tests.e2e.conftest import EXAMPLES
+from tests.e2e.conftest import EXAMPLES, ended, made
 
 pytestmark = pytest.mark.processes
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory, builds, engine_home):
+    """One platform for the models of this file."""
+    site = made(tmp_path_factory.mktemp("frameworks") / "state", builds)
+    yield site
+    ended(site, builds)
 
 
 def ask(site, model, change=None):
@@ -35,13 +43,13 @@ def ask(site, model, change=None):
     ],
     ids=["xgboost", "lightgbm", "pytorch"],
 )
-def test_a_notebook_of_each_framework_ships_and_answers(shared, example, inputs, outputs):
-    done = shared.json("ship", str(EXAMPLES / example / "notebook.ipynb"))
+def test_a_notebook_of_each_framework_ships_and_answers(platform, example, inputs, outputs):
+    done = platform.json("ship", str(EXAMPLES / example / "notebook.ipynb"))
     assert done["parity"]["label_flips"] == 0
-    status, answer = ask(shared, example)
+    status, answer = ask(platform, example)
     assert status == 200, answer
     assert {o["name"] for o in answer["outputs"]} == outputs
-    facts = shared.json("revision", "show", f"{example}@{done['revision']}")
+    facts = platform.json("revision", "show", f"{example}@{done['revision']}")
     assert {f["name"] for f in facts["contract"]["inputs"]} == inputs
     assert facts["engine_parity"]["rows"] > 200
     assert facts["engine_parity"]["label_flips"] == 0
@@ -49,20 +57,20 @@ def test_a_notebook_of_each_framework_ships_and_answers(shared, example, inputs,
     assert all(kind["differing"] == 0 for kind in facts["parity"]["made"].values())
 
 
-def test_text_and_missing_numbers_travel_through_the_gateway(shared):
-    shared.json("ship", str(EXAMPLES / "churn/notebook.ipynb"))
+def test_text_and_missing_numbers_travel_through_the_gateway(platform):
+    platform.json("ship", str(EXAMPLES / "churn/notebook.ipynb"))
 
     def other(inputs):
         inputs["city"]["data"] = ["東京"]
         inputs["plan"]["data"] = [""]
 
-    status, answer = ask(shared, "churn", other)
+    status, answer = ask(platform, "churn", other)
     assert status == 200, answer
 
 
-def test_the_page_of_a_revision_says_what_was_proved(shared):
-    done = shared.json("ship", str(EXAMPLES / "churn/notebook.ipynb"))
-    page = shared.taxiway("revision", "show", f"churn@{done['revision']}").stdout
+def test_the_page_of_a_revision_says_what_was_proved(platform):
+    done = platform.json("ship", str(EXAMPLES / "churn/notebook.ipynb"))
+    page = platform.taxiway("revision", "show", f"churn@{done['revision']}").stdout
     assert done["digest"] in page
     assert re.search(r"the notebook's rows +1500 ", page)
     assert re.search(r"made: tie +\d+ ", page)
@@ -87,13 +95,13 @@ def test_what_differs_between_two_revisions_is_told_by_subject(site):
     assert "revisions of 'risk': 1, 2" in no.stderr
 
 
-def test_what_is_written_beside_the_notebook_is_enforced_for_each_request(shared, tmp_path):
+def test_what_is_written_beside_the_notebook_is_enforced_for_each_request(platform, tmp_path):
     shutil.copy(EXAMPLES / "churn/notebook.ipynb", tmp_path / "n.ipynb")
     rules = "contract: {inputs: {age: {min: 18, max: 120}, plan: {allowed: [prepaid, basic, family, business]}}}"
     (tmp_path / "taxiway.yaml").write_text(f"model: churn-ruled\nserving: {{max_batch: 7, timeout_ms: 900}}\n{rules}\n")
-    done = shared.json("ship", str(tmp_path / "n.ipynb"))
+    done = platform.json("ship", str(tmp_path / "n.ipynb"))
     assert done["model"] == "churn-ruled"
-    assert ask(shared, "churn-ruled")[0] == 200
+    assert ask(platform, "churn-ruled")[0] == 200
 
     def old(inputs):
         inputs["age"]["data"] = [130.0]
@@ -101,28 +109,28 @@ def test_what_is_written_beside_the_notebook_is_enforced_for_each_request(shared
     def unknown(inputs):
         inputs["plan"]["data"] = ["gold"]
 
-    status, answer = ask(shared, "churn-ruled", old)
+    status, answer = ask(platform, "churn-ruled", old)
     assert status == 400
-    shown = shared.taxiway("revision", "show", f"churn-ruled@{done['revision']}").stdout
+    shown = platform.taxiway("revision", "show", f"churn-ruled@{done['revision']}").stdout
     assert "from 18 to 120" in shown
     assert "one of 4 values" in shown
-    assert "do not differ" in shared.taxiway("diff", *[f"churn-ruled@{done['revision']}"] * 2).stdout
+    assert "do not differ" in platform.taxiway("diff", *[f"churn-ruled@{done['revision']}"] * 2).stdout
     assert "'age'" in answer["error"]
     assert "120" in answer["error"]
-    status, answer = ask(shared, "churn-ruled", unknown)
+    status, answer = ask(platform, "churn-ruled", unknown)
     assert status == 400
     assert "gold" in answer["error"]
     assert "prepaid" in answer["error"]
 
 
-def test_a_rule_that_the_notebooks_own_rows_break_is_refused(shared, tmp_path):
+def test_a_rule_that_the_notebooks_own_rows_break_is_refused(platform, tmp_path):
     shutil.copy(EXAMPLES / "churn/notebook.ipynb", tmp_path / "n.ipynb")
     (tmp_path / "taxiway.yaml").write_text("contract: {inputs: {age: {max: 30}, plann: {max_bytes: 9}}}\n")
-    no = shared.taxiway("ship", str(tmp_path / "n.ipynb"), "--name", "churn-no", check=False)
+    no = platform.taxiway("ship", str(tmp_path / "n.ipynb"), "--name", "churn-no", check=False)
     assert no.returncode == 1
     assert "age" in no.stderr
     assert "did you mean 'plan'" in no.stderr
     (tmp_path / "taxiway.yaml").write_text("modell: x\n")
-    no = shared.taxiway("ship", str(tmp_path / "n.ipynb"), check=False)
+    no = platform.taxiway("ship", str(tmp_path / "n.ipynb"), check=False)
     assert no.returncode == 1
     assert "taxiway.yaml:1:1: unknown key 'modell'; did you mean 'model'?" in no.stderr

@@ -1,7 +1,9 @@
 import json
 
-from tests.gates.test_validate import GOOD
+from tests.gates.repositories import GOOD, contract
 
+from taxiway.app.wire import Platform
+from taxiway.catalog import store
 from taxiway.entry.cli import main
 
 
@@ -24,10 +26,53 @@ def test_a_good_repository_ends_with_0_and_a_bad_one_with_1(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)[0]["line"] == 3
 
 
+def told(capsys, folder):
+    code = main(["validate", str(folder)])
+    return code, capsys.readouterr().out
+
+
 def test_links_that_lead_out_and_folders_that_are_none_are_told(tmp_path, capsys):
     laid(tmp_path / "r", GOOD)
     (tmp_path / "secret").write_text("x")
     (tmp_path / "r/m/1/link").symlink_to(tmp_path / "secret")
-    assert main(["validate", str(tmp_path / "r")]) == 1
-    assert "a link that leads out of the repository" in capsys.readouterr().out
+    (tmp_path / "r/m/nowhere").symlink_to(tmp_path / "gone")
+    code, said = told(capsys, tmp_path / "r")
+    assert code == 1
+    assert "m/1/link: error: a link that leads out of the repository" in said
+    assert "m/nowhere: error: a link that leads nowhere" in said
     assert main(["validate", str(tmp_path / "nowhere")]) == 1
+    assert "is no folder" in capsys.readouterr().err
+
+
+def test_links_inside_the_repository_are_followed_and_circles_end(tmp_path, capsys):
+    laid(tmp_path, GOOD)
+    (tmp_path / "m/2").symlink_to("1")
+    (tmp_path / "m/3").mkdir()
+    (tmp_path / "m/3/model.onnx").symlink_to("../1/model.onnx")
+    assert told(capsys, tmp_path) == (0, "nothing found\n")
+    (tmp_path / "m/4").mkdir()
+    (tmp_path / "m/4/model.onnx").symlink_to("model.onnx")
+    (tmp_path / "m/configs").mkdir()
+    (tmp_path / "m/configs/round").symlink_to("..")
+    code, said = told(capsys, tmp_path)
+    assert code == 1
+    assert "m/4/model.onnx: error: a link that leads nowhere" in said
+    assert "links that go round in circles" in said
+
+
+def test_a_warning_alone_is_no_reason_to_fail(tmp_path, capsys):
+    code, said = told(capsys, laid(tmp_path, GOOD | {"m/notes.txt": b"x"}))
+    assert code == 0
+    assert said.endswith("0 errors, 1 warnings\n")
+
+
+def test_a_stored_revision_is_held_against_its_contract(tmp_path, capsys):
+    platform = Platform.at(tmp_path)
+    contents = {f"repository/{p.replace('/1/', '/{number}/')}": data for p, data in GOOD.items()}
+    for number, rows in ((1, 8), (2, 128)):
+        promised = {"evidence/contract.json": json.dumps(contract(rows).to_json()).encode()}
+        store.admit(platform.places.catalog, "m", contents | promised)
+        assert main(["validate", f"m@{number}", "--state", str(tmp_path)]) == number - 1
+    assert "m/config.pbtxt:3:1: error: max_batch_size is 8, the contract says 128" in capsys.readouterr().out
+    assert main(["validate", "m@7", "--state", str(tmp_path)]) == 1
+    assert "m@7 is not in the catalog" in capsys.readouterr().err

@@ -2,73 +2,17 @@
 
 # ruff: noqa: E501 - tables of cases are read line by line
 
-import io
-import pickle
-import zipfile
-
-import numpy as np
 import onnx
 import pytest
-from google.protobuf import text_format
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from onnx import TensorProto, helper
-from tritonclient.grpc import model_config_pb2 as pb
 
 from taxiway.catalog.pbtxt import config_pbtxt
-from taxiway.core.contract import Contract, Field
-from taxiway.core.tensor import TensorSpec
-from taxiway.gates import config, pickles
-from taxiway.gates.mistake import Machine, Target
-from taxiway.gates.validate import validate
-
-CONFIG = """name: "m"
-platform: "onnxruntime_onnx"
-max_batch_size: 8
-input [ { name: "X" data_type: TYPE_FP32 dims: [ 3 ] } ]
-output [ { name: "Y" data_type: TYPE_FP32 dims: [ 3 ] } ]
-instance_group [ { count: 1 kind: KIND_AUTO } ]
-dynamic_batching { }
-"""
-
-
-def model(op="Relu", domain="", opset=17, ir=8, batch="N", dtype=TensorProto.FLOAT, marks=None):
-    node = helper.make_node(op, ["X"], ["Y"], domain=domain)
-    ends = [helper.make_tensor_value_info(n, dtype, [batch, 3]) for n in "XY"]
-    opsets = [helper.make_opsetid("", opset)]
-    opsets += [helper.make_opsetid(domain, 1)] if domain else []
-    made = helper.make_model(helper.make_graph([node], "g", ends[:1], ends[1:]), opset_imports=opsets)
-    made.ir_version = ir
-    helper.set_model_props(made, marks or {})
-    return made.SerializeToString()
-
-
-GOOD = {"m/config.pbtxt": CONFIG.encode(), "m/1/model.onnx": model()}
-
-
-def found(files, machine=None, contract=None):
-    return validate(files, target=Target(), machine=machine or Machine(cores=4), contract=contract)
-
-
-def texts(files, **more):
-    return [str(m) for m in found(files, **more)]
-
-
-def with_config(*changes):
-    text = CONFIG
-    for before, after in changes:
-        assert before in text
-        text = text.replace(before, after)
-    return GOOD | {"m/config.pbtxt": text.encode()}
+from taxiway.gates.mistake import Machine
+from tests.gates.repositories import CONFIG, GOOD, contract, found, model, texts, with_config
 
 
 def test_a_good_repository_has_no_mistake():
     assert texts(GOOD) == []
-
-
-def contract(max_batch=128):
-    fields = (Field(TensorSpec("X", "FP32", (3,))),)
-    return Contract(fields, (Field(TensorSpec("Y", "FP32", (3,))),), max_batch)
 
 
 def test_what_taxiway_writes_itself_has_no_mistake():
@@ -122,6 +66,7 @@ def test_a_mistake_in_the_configuration_is_told_in_its_place(change, place, said
         ("m/1/model.onnx", {"m/1/model.onnx": model("Own", "my.ops")}, "of a domain that the engine does not have"),
         ("m/1/model.onnx", {"m/1/model.onnx": model("Gelu", "com.microsoft")}, "exists in ONNX Runtime only"),
         ("m/1/model.onnx", {"m/1/model.onnx": model(batch=4)}, "the first axis of 'X' is fixed to 4"),
+        ("m/1/model.onnx", {"m/1/model.onnx": model("Own", "my.ops", inside=True)}, "my.ops.Own is of a domain that"),
         ("m/1/model.onnx", {"m/1/model.onnx": b""}, "the file is empty"),
         ("m/1/model.onnx", {"m/1/model.onnx": b"version https://git-lfs.github.com/spec/v1\n"}, "Git LFS pointer"),
         ("m/1/model.onnx", {"m/1/model.onnx": b"\x00garbage" * 9}, "this is no ONNX model"),
@@ -134,7 +79,7 @@ def test_a_mistake_in_the_configuration_is_told_in_its_place(change, place, said
         ("m/triton_python_backend_stub", {"m/triton_python_backend_stub": b"#!"}, "would run this program"),
         ("k/config.pbtxt", {"k/1/model.onnx": model()}, "there is no configuration"),
     ],
-    ids=range(17),
+    ids=range(18),
 )  # fmt: skip
 def test_a_mistake_in_a_file_or_folder_is_told_with_its_path(name, files, said):
     mistakes = texts(GOOD | files)
@@ -190,87 +135,36 @@ def test_many_mistakes_are_told_at_once_in_the_order_of_the_files():
     assert said == sorted(said, key=lambda m: m.split(":")[0])
 
 
-class Evil:
-    def __reduce__(self):
-        import os
-
-        return os.system, ("true",)
-
-
-def zipped(name, data):
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w") as archive:
-        archive.writestr(name, data)
-    return target.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("path", "data", "severity", "said"),
-    [
-        ("m.pkl", pickle.dumps(Evil()), "error", "system"),
-        ("m.pt", zipped("archive/data.pkl", pickle.dumps(Evil())), "error", "system"),
-        ("m.joblib", pickle.dumps([1, 2]), "warning", "is a program"),
-        ("m.pkl", pickle.dumps([1, 2])[:-3], "error", "cannot be read"),
-        ("m.pkl", b"\x80\x04garbage", "error", "cannot be read"),
-    ],
-    ids=["evil", "evil in torch", "harmless", "cut", "garbage"],
-)
-def test_pickles_are_scanned_and_never_loaded(path, data, severity, said):
-    (mistake,) = pickles.scan(path, data)
-    assert mistake.severity == severity
-    assert said in mistake.message
-
-
-def test_arrays_of_objects_are_pickles_and_arrays_of_numbers_are_not():
-    def saved(array):
-        target = io.BytesIO()
-        np.save(target, array, allow_pickle=True)
-        return target.getvalue()
-
-    assert pickles.scan("x.npy", saved(np.arange(3))) == []
-    (mistake,) = pickles.scan("x.npy", saved(np.array([Evil()], dtype=object)))
-    assert "system" in mistake.message
-    assert pickles.scan("model.onnx", pickle.dumps(Evil())) == []
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.sampled_from(["m.pkl", "m.pt", "m.npy", "m.npz", "m.joblib"]), st.binary(max_size=200))
-def test_any_bytes_can_be_scanned(path, data):
-    pickles.scan(path, data)
-    pickles.scan(path, b"PK\x03\x04" + data)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.data())
-def test_any_text_can_be_read_as_a_configuration(data):
-    text = list(CONFIG)
-    for _ in range(data.draw(st.integers(0, 6))):
-        at = data.draw(st.integers(0, len(text) - 1))
-        text[at] = data.draw(st.sampled_from(['"', "{", "}", "[", "]", ":", "x", "7", "\n", "#", ""]))
-    files = {"m/config.pbtxt": "".join(text).encode(), "m/1/model.onnx": model()}
-    read = config.read("".join(text), "c")
-    assert (read.config is None) == bool(read.mistakes)
-    for mistake in found(files):
-        assert mistake.line >= 0
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    count=st.integers(0, 4),
-    dims=st.lists(st.integers(-1, 9), max_size=3),
-    delay=st.integers(0, 10**6),
-    text=st.text(max_size=12),
-    ragged=st.booleans(),
-)
-def test_whatever_protobuf_writes_is_read_without_a_mistake(count, dims, delay, text, ragged):
-    made = pb.ModelConfig(name=text, max_batch_size=count)
-    for i in range(count):
-        made.input.add(name=f"{text}{i}", data_type=i + 1, dims=dims, allow_ragged_batch=ragged)
-    made.dynamic_batching.max_queue_delay_microseconds = delay
-    made.parameters["k\"'"].string_value = text
-    made.model_warmup.add().inputs["a"].random_data = True
-    for single in (False, True):
-        written = text_format.MessageToString(made, as_one_line=single)
-        read = config.read(written, "c")
-        assert read.mistakes == []
-        assert read.config == made
+def test_mistakes_of_every_kind_are_told_together_each_on_its_line():
+    text = """name: "other"
+platform: "onnxruntime_onnx"
+max_bach_size: 8
+input [ { name: "X" data_type: TYPE_FLOAT dims: [ -1, 3 ] } ]
+output [
+  { name: "Z" data_type: TYPE_FP32 dims: [ 3 ] },
+  { name: "Y" data_type: TYPE_FP32 dims: [ 0 ] }
+]
+instance_group [ { count: 1 kind: KIND_GPU } ]
+dynamic_batching { preferred_batch_size: [ 64 ] max_queue_delay_microseconds: 50000 }
+response_cache { enable: yes }
+response_cache { enable: true }
+"""
+    files = {"m/config.pbtxt": text.encode(), "m/1/model.onnx": model(opset=22), "m/02/model.onnx": model()}
+    said = [(m.path, m.line, m.severity, m.message.split(" ")[0]) for m in found(files)]
+    assert said == [
+        ("m/02", 0, "error", "a"),
+        ("m/1/model.onnx", 0, "error", "it"),
+        ("m/config.pbtxt", 1, "error", "name"),
+        ("m/config.pbtxt", 3, "error", "unknown"),
+        ("m/config.pbtxt", 4, "error", "data_type:"),
+        ("m/config.pbtxt", 4, "error", "input"),
+        ("m/config.pbtxt", 6, "error", "the"),
+        ("m/config.pbtxt", 7, "error", "output"),
+        ("m/config.pbtxt", 7, "error", "output"),
+        ("m/config.pbtxt", 9, "warning", "KIND_GPU"),
+        ("m/config.pbtxt", 10, "error", "preferred_batch_size"),
+        ("m/config.pbtxt", 10, "warning", "every"),
+        ("m/config.pbtxt", 11, "error", "the"),
+        ("m/config.pbtxt", 11, "error", "enable:"),
+        ("m/config.pbtxt", 12, "error", "key"),
+    ]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -132,9 +133,26 @@ def _needed_imports(used: set[str], taken: Sequence[Statement]) -> Iterator[str]
                     yield ast.unparse(one or ast.ImportFrom(getattr(node, "module", None), [alias], 0))
 
 
-def _imports(used: set[str], taken: Sequence[Statement]) -> str:
-    found = list(dict.fromkeys(_needed_imports(used, taken)))
-    return "".join(f"{line}\n" for line in sorted(found, key=lambda line: (line.startswith("from"), line)))
+def _imports(used: set[str], taken: Sequence[Statement], also: Sequence[str] = ()) -> str:
+    """Import lines for `used` and those in `also`: the standard library, then the rest; modules before names."""
+    lines = sorted(_merged([*_needed_imports(used, taken), *also]), key=lambda x: (x.startswith("from"), x.lower()))
+    own = [line for line in lines if line.split()[1].partition(".")[0] in sys.stdlib_module_names]
+    others = [line for line in lines if line not in own]
+    return "\n\n".join("\n".join(group) for group in (own, others) if group)
+
+
+def _merged(lines: Sequence[str]) -> list[str]:
+    """One line for each module, its names in the order that formatters like: constants, classes, functions."""
+    names: dict[str, set[str]] = {}
+    for line in lines:
+        module, _, name = line.partition(" import ")
+        names.setdefault(module if name else line, set()).update([name] if name else [])
+
+    def order(name: str) -> tuple[int, str]:
+        plain = name.partition(" ")[0]
+        return (0 if plain.isupper() and len(plain) > 1 else 1 if plain[:1].isupper() else 2, plain.lower())
+
+    return [f"{m} import {', '.join(sorted(given, key=order))}" if given else m for m, given in names.items()]
 
 
 def _uses(statements: Sequence[Statement]) -> set[str]:
@@ -143,13 +161,11 @@ def _uses(statements: Sequence[Statement]) -> set[str]:
 
 def _features(recipe: Recipe, defs: Sequence[Statement]) -> str:
     body = "\n\n\n".join(_edited(s, recipe) for s in defs)
-    head = f'"""The functions and classes that `{recipe.model}` is made with."""\n\n'
-    imports = _imports(_uses(defs), recipe.taken)
-    return f"{head}{_logger(body)}{imports}\n\n{body}\n" if imports else f"{head}{_logger(body)}\n{body}\n"
-
-
-def _logger(body: str) -> str:
-    return "import logging\n\nlogger = logging.getLogger(__name__)\n\n" if "logger." in body else ""
+    logs = "logger." in body
+    imports = _imports(_uses(defs), recipe.taken, ["import logging"] if logs else [])
+    parts = [f'"""The functions and classes that `{recipe.model}` is made with."""', imports]
+    parts += ["logger = logging.getLogger(__name__)"] if logs else []
+    return "\n\n".join(p for p in parts if p) + f"\n\n\n{body}\n"
 
 
 def _train(recipe: Recipe, defs: Sequence[Statement]) -> str:
@@ -171,14 +187,15 @@ def _train(recipe: Recipe, defs: Sequence[Statement]) -> str:
         text += f"\n{model}.eval()"
     metrics = f'{{"score": float({recipe.score})}}' if recipe.score else "{}"
     used = _uses(inner) | ({"np", "numpy"} if "np.random" in text else set())
-    imports = _imports(used, recipe.taken)
+    also = ["import hashlib", "import logging", "import joblib", "from typing import Any"]
+    also += ["from sklearn.pipeline import Pipeline"] if len(recipe.steps) > 1 and "Pipeline" not in used else []
+    imports = _imports(used, recipe.taken, also)
     own = [f"from {recipe.package}.features import {', '.join(sorted(_names(defs)))}\n"] if defs else []
     own += [f"from {recipe.package}.settings import MODEL_FILE{', path' if 'path(' in text else ''}\n"]
-    pipeline = "from sklearn.pipeline import Pipeline\n" if len(recipe.steps) > 1 and "Pipeline" not in used else ""
     return templates.TRAIN.format(
         model=recipe.model,
         notebook=recipe.notebook,
-        imports=imports + pipeline,
+        imports=imports,
         own="".join(own),
         confined=templates.CONFINED if recipe.randomness == "confined" else "",
         decorator="@confined_randomness\n" if recipe.randomness == "confined" else "",

@@ -6,12 +6,8 @@ from typing import Final
 
 TRAIN: Final = '''"""Trains `{model}` as {notebook} does, from a clean start."""
 
-import hashlib
-import logging
-from typing import Any
-
-import joblib
 {imports}
+
 {own}
 logger = logging.getLogger(__name__)
 
