@@ -27,6 +27,7 @@ from taxiway.catalog import store
 from taxiway.catalog.manifest import physical
 from taxiway.catalog.store import Stored
 from taxiway.core import split as splits
+from taxiway.core.contract import Contract
 from taxiway.core.digest import short
 from taxiway.core.errors import Refused
 from taxiway.core.revision import Revision, model_name
@@ -148,7 +149,7 @@ def ship(
         notebook, model=model, into=platform.places.work, progress=steps.say, python=python, options=options
     )
     files = contents(named, built, timeout_ms=config.serving.timeout_ms)
-    _validate(named, files, steps)
+    _validate(named, files, built.contract, steps)
     steps.begin("admit")
     stored, new = store.admit(platform.places.catalog, named, files)
     _admit(platform, stored)
@@ -172,14 +173,14 @@ def ship(
     )
 
 
-def _validate(model: str, files: Mapping[str, bytes], steps: _Steps) -> None:
+def _validate(model: str, files: Mapping[str, bytes], contract: Contract, steps: _Steps) -> None:
     """Gate 2 on what is about to be stored; raises `Refused` with every error."""
     repository = {
         physical(path, 1).removeprefix("repository/"): data
         for path, data in files.items()
         if path.startswith("repository/")
     }
-    found = validate.validate(repository, target=Target(), machine=machine())
+    found = validate.validate(repository, target=Target(), machine=machine(), contract=contract)
     for mistake in found:
         if mistake.severity == "warning":
             steps.say(str(mistake))

@@ -11,6 +11,7 @@ import psutil
 
 from taxiway.app.wire import Platform
 from taxiway.catalog import store
+from taxiway.core.contract import Contract
 from taxiway.core.errors import Refused
 from taxiway.core.revision import Revision
 from taxiway.gates.mistake import Machine, Mistake, Target
@@ -24,18 +25,22 @@ def folder(path: Path) -> tuple[Mistake, ...]:
     """The mistakes of a model repository on disk."""
     if not path.is_dir():
         raise Refused(f"{path} is no folder; give a model repository (<model>/config.pbtxt in it)", code="no-folder")
-    outside: list[Mistake] = []
-    files = dict(_files(path, outside))
-    return tuple(sorted({*outside, *validate(files, target=Target(), machine=machine())}))
+    return _found(path, None)
 
 
 def revision(platform: Platform, wanted: Revision) -> tuple[Mistake, ...]:
     """The mistakes of a stored revision, its contract included."""
     stored = store.load(platform.places.catalog, wanted)
+    return _found(stored.repository, stored.contract())
+
+
+def _found(root: Path, contract: Contract | None) -> tuple[Mistake, ...]:
     outside: list[Mistake] = []
-    files = dict(_files(stored.repository, outside))
-    found = validate(files, target=Target(), machine=machine(), contract=stored.contract())
-    return tuple(sorted({*outside, *found}))
+    files = dict(_files(root, outside))
+    unread = {m.path for m in outside}
+    found = validate(files, target=Target(), machine=machine(), contract=contract)
+    # A file that was not read is there all the same.
+    return tuple(sorted({*outside, *(m for m in found if m.path not in unread)}))
 
 
 def machine() -> Machine:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal, Protocol
 
 Severity = Literal["error", "warning"]
+# Operators that the standard has and the CPU builds of ONNX Runtime 1.19.2 have not (tried one by one).
+_LACKS: Final = frozenset({"ai.onnx.DeformConv", "ai.onnx.ImageDecoder", "ai.onnx.ml.TreeEnsemble"})
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -26,6 +29,36 @@ class Mistake:
         return asdict(self)
 
 
+class Say(Protocol):
+    """Makes a mistake about a whole file."""
+
+    def __call__(self, message: str, severity: Severity = "error") -> Mistake: ...
+
+
+class SayAt(Protocol):
+    """Makes a mistake about a key of a configuration, such as `input[0].dims`."""
+
+    def __call__(self, where: str, message: str, severity: Severity = "error") -> Mistake: ...
+
+
+def whole_file(path: str) -> Say:
+    """For mistakes that have no line."""
+
+    def say(message: str, severity: Severity = "error") -> Mistake:
+        return Mistake(path, 0, 0, severity, message)
+
+    return say
+
+
+def at_key(path: str, place: Callable[[str], tuple[int, int]]) -> SayAt:
+    """For mistakes in a configuration; `place` knows where a key stands."""
+
+    def say(where: str, message: str, severity: Severity = "error") -> Mistake:
+        return Mistake(path, *place(where), severity, message)
+
+    return say
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The oldest ONNX Runtime that shall load the model, by what it knows."""
@@ -34,6 +67,7 @@ class Target:
     ml_opset: int = 5
     ir: int = 10
     runtime: str = "1.19.2"
+    lacks: frozenset[str] = _LACKS
 
 
 @dataclass(frozen=True, slots=True)

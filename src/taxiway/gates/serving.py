@@ -1,80 +1,100 @@
-"""What a configuration says, on its own and for the machine that it shall run on."""
+"""What a configuration says on its own, and what it leaves to a server's guesses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tritonclient.grpc import model_config_pb2 as pb
 
 from taxiway.gates.config import Read
 from taxiway.gates.layout import FILES
-from taxiway.gates.mistake import Machine, Mistake, Severity
+from taxiway.gates.mistake import Mistake, SayAt, at_key
 
 _LONG_DELAY_US: Final = 10_000
-# What a process of the engine needs beside the model.
-_RESERVE: Final = 150 << 20
+# A platform is the name that a backend's model format had before there were backends.
+_PLATFORMS: Final = {"onnxruntime_onnx": "onnxruntime", "pytorch_libtorch": "pytorch"}
 
 
 def check(
-    found: Read, path: str, model: str, versions: Sequence[int], machine: Machine, size: int, traffic: int | None
+    found: Read, path: str, files: Mapping[str, bytes], versions: Sequence[int], traffic: int | None
 ) -> Iterator[Mistake]:
-    """Mistakes in a configuration; `size` is that of the model's files, `traffic` the most rows callers may send."""
+    """Mistakes in the configuration at `path`; `traffic` is the most rows callers may send (None: not known)."""
     config = found.config
-
-    def say(where: str, message: str, severity: Severity = "error") -> Mistake:
-        line, column = found.at(where)
-        return Mistake(path, line, column, severity, message)
-
+    say = at_key(path, found.at)
+    model = path.partition("/")[0]
     if config.name and config.name != model:
         yield say("name", f"name is {config.name!r}, but the folder is {model!r}")
+    yield from _backend(found, say)
+    yield from _tensors(found, say)
+    yield from _batching(found, say, traffic)
+    yield from _warm_up(config, say)
+    yield from _steps(config, say, {p.partition("/")[0] for p in files})
+    yield from _files(config, say, model, files)
+    yield from _rest(found, say, versions)
+
+
+def used(config: Any, model: str) -> frozenset[str]:
+    """The paths of files that a configuration refers to, the model's own aside."""
+    return frozenset(f"{model}/{o.label_filename}" for o in config.output if o.label_filename)
+
+
+def _backend(found: Read, say: SayAt) -> Iterator[Mistake]:
+    config = found.config
     backend = config.backend or config.platform
-    if not backend:
-        yield say("", "neither platform nor backend is set")
-    elif backend not in FILES and backend != "ensemble":
-        known = ", ".join([*FILES, "ensemble"])
-        yield say("backend" if config.backend else "platform", f"unknown backend {backend!r}; known are {known}")
-    yield from _tensors(config, say)
-    yield from _batching(config, say, traffic)
-    yield from _instances(config, say, machine, size)
-    yield from _rest(config, say, versions)
+    key = "backend" if config.backend else "platform"
+    if not backend and not found.is_lost("platform") and not found.is_lost("backend"):
+        yield say("", 'neither platform nor backend is set; for an ONNX model: platform: "onnxruntime_onnx"')
+    elif backend and backend not in FILES and backend != "ensemble":
+        yield say(key, f"unknown backend {backend!r}; known are {', '.join([*FILES, 'ensemble'])}")
+    elif config.backend and config.platform and _PLATFORMS.get(config.platform) != config.backend:
+        yield say("platform", f"platform {config.platform!r} is not for backend {config.backend!r}; leave it out")
 
 
-def _tensors(config: Any, say: Any) -> Iterator[Mistake]:
+def _tensors(found: Read, say: SayAt) -> Iterator[Mistake]:
     for kind in ("input", "output"):
         names: set[str] = set()
-        for i, entry in enumerate(getattr(config, kind)):
+        for i, entry in enumerate(getattr(found.config, kind)):
             where = f"{kind}[{i}]"
-            if not entry.name:
-                yield say(where, f"{kind} {i + 1} has no name")
-            if entry.name in names:
+            if entry.name in names and entry.name:
                 yield say(f"{where}.name", f"{kind} {entry.name!r} stands here twice")
             names.add(entry.name)
-            if entry.data_type == pb.TYPE_INVALID:
-                yield say(where, f"{kind} {entry.name!r} has no data_type")
-            if not entry.dims:
-                yield say(where, f"{kind} {entry.name!r} has no dims; a single value is dims: [ 1 ]")
-            if any(d == 0 or d < -1 for d in entry.dims):
-                message = f"{kind} {entry.name!r}: dims {list(entry.dims)} must be positive, or -1 for any length"
-                yield say(f"{where}.dims", message)
-            if getattr(entry, "allow_ragged_batch", False):
-                message = "allow_ragged_batch means something else to every backend; leave it out"
-                yield say(f"{where}.allow_ragged_batch", message, "warning")
+            yield from _tensor(found, say, where, entry)
 
 
-def _batching(config: Any, say: Any, traffic: int | None) -> Iterator[Mistake]:
-    most = config.max_batch_size
+def _tensor(found: Read, say: SayAt, where: str, entry: Any) -> Iterator[Mistake]:
+    kind = where.partition("[")[0]
+    if not entry.name and not found.is_lost(f"{where}.name"):
+        yield say(where, f"this {kind} has no name")
+    if entry.data_type == pb.TYPE_INVALID and not found.is_lost(f"{where}.data_type"):
+        yield say(where, f"{kind} {entry.name!r} has no data_type")
+    if not entry.dims and not found.is_lost(f"{where}.dims"):
+        yield say(where, f"{kind} {entry.name!r} has no dims; a single value is dims: [ 1 ]")
+    if any(d == 0 or d < -1 for d in entry.dims):
+        message = f"{kind} {entry.name!r}: dims {list(entry.dims)} must be positive, or -1 for any length"
+        yield say(f"{where}.dims", message)
+    if getattr(entry, "allow_ragged_batch", False):
+        message = "allow_ragged_batch means something else to every backend; leave it out"
+        yield say(f"{where}.allow_ragged_batch", message, "warning")
+
+
+def _batching(found: Read, say: SayAt, traffic: int | None) -> Iterator[Mistake]:
+    config, most = found.config, found.config.max_batch_size
     if most < 0:
         yield say("max_batch_size", f"max_batch_size is {most}; 0 means no batches, else a positive number")
     if not config.HasField("dynamic_batching"):
         return
     batching = config.dynamic_batching
-    if most == 0:
-        yield say("dynamic_batching", "dynamic_batching does nothing while max_batch_size is 0")
+    if most == 0 and not found.is_lost("max_batch_size"):
+        yield say(
+            "dynamic_batching", "dynamic_batching does nothing while max_batch_size is 0; set it, or leave it out"
+        )
+    preferred = "dynamic_batching.preferred_batch_size"
     for size in batching.preferred_batch_size:
         if most and size > most:
-            message = f"preferred_batch_size {size} is above max_batch_size {most}"
-            yield say("dynamic_batching.preferred_batch_size", message)
+            yield say(preferred, f"preferred_batch_size {size} is above max_batch_size {most}")
+        if size <= 0:
+            yield say(preferred, f"preferred_batch_size {size} must be positive")
     delay = batching.max_queue_delay_microseconds
     if delay > _LONG_DELAY_US:
         message = f"every request may wait {delay / 1000:g} ms; under load batches form without any delay"
@@ -82,44 +102,73 @@ def _batching(config: Any, say: Any, traffic: int | None) -> Iterator[Mistake]:
     wanted = max([*batching.preferred_batch_size, 0])
     if traffic is not None and delay and wanted > traffic * 8:
         message = f"batches of {wanted} never form: callers send at most {traffic} rows, so all wait out the delay"
-        yield say("dynamic_batching.preferred_batch_size", message, "warning")
+        yield say(preferred, message, "warning")
+    yield from _queues(batching, say)
+
+
+def _queues(batching: Any, say: SayAt) -> Iterator[Mistake]:
+    stalls = "stalls this engine for half a second; limit concurrency and time at the gateway"
     if batching.HasField("default_queue_policy"):
-        message = "a queue policy stalls this engine for half a second; limit concurrency and time at the gateway"
-        yield say("dynamic_batching.default_queue_policy", message, "warning")
+        yield say("dynamic_batching.default_queue_policy", f"a queue policy {stalls}", "warning")
+    if batching.priority_queue_policy:
+        yield say("dynamic_batching.priority_queue_policy", f"a queue policy {stalls}", "warning")
+    if batching.priority_levels:
+        yield say("dynamic_batching.priority_levels", f"a queue of priorities {stalls}", "warning")
 
 
-def _instances(config: Any, say: Any, machine: Machine, size: int) -> Iterator[Mistake]:
-    if not config.instance_group and (config.backend or config.platform) != "ensemble":
-        message = "without instance_group Triton starts two copies on a CPU; say count: 1 kind: KIND_AUTO"
-        yield say("", message, "warning")
-    for i, group in enumerate(config.instance_group):
-        where = f"instance_group[{i}]"
-        kind = pb.ModelInstanceGroup.Kind.Name(group.kind)
-        count = group.count or 1
-        if kind == "KIND_GPU" and not machine.gpu:
-            yield say(f"{where}.kind", "KIND_GPU fails to load where there is no GPU; KIND_AUTO fits both", "warning")
-        if kind != "KIND_GPU" and count > machine.cores:
-            message = f"{count} instances share {machine.cores} cores; more than one a core is slower, not faster"
-            yield say(f"{where}.count", message, "warning")
-        needed = count * (size + _RESERVE)
-        if needed > machine.memory:
-            message = f"{count} instances need about {needed >> 20} MB, {machine.memory >> 20} MB are free"
-            yield say(f"{where}.count", message)
-
-
-def _rest(config: Any, say: Any, versions: Sequence[int]) -> Iterator[Mistake]:
-    if config.response_cache.enable:
-        yield say("response_cache", "the response cache gives answers of an earlier model after a reload; leave it off")
-    wanted = list(config.version_policy.specific.versions)
-    missing = [v for v in wanted if v not in versions]
-    if missing:
-        there = ", ".join(map(str, versions)) or "none"
-        yield say("version_policy", f"version_policy names {missing}, but the folders are {there}")
+def _warm_up(config: Any, say: SayAt) -> Iterator[Mistake]:
     inputs = {i.name: i for i in config.input}
     for i, warm in enumerate(config.model_warmup):
-        for name, sample in warm.inputs.items():
-            where = f"model_warmup[{i}]"
+        where = f"model_warmup[{i}]"
+        if warm.batch_size > config.max_batch_size:
+            yield say(where, f"warm-up sends {warm.batch_size} rows, above max_batch_size {config.max_batch_size}")
+        for name in inputs:
+            if name not in warm.inputs and not getattr(inputs[name], "optional", False):
+                yield say(where, f"warm-up does not send input {name!r}, so the model fails to load")
+        for name, sample in sorted(warm.inputs.items()):
             if name not in inputs:
                 yield say(where, f"warm-up sends {name!r}, which is no input; the inputs are {', '.join(inputs)}")
             elif sample.data_type != inputs[name].data_type:
-                yield say(where, f"warm-up sends {name!r} in another type than the input's")
+                have, want = pb.DataType.Name(sample.data_type), pb.DataType.Name(inputs[name].data_type)
+                yield say(where, f"warm-up sends {name!r} as {have}, the input is {want}")
+            elif not _of_shape(list(sample.dims), list(inputs[name].dims)):
+                yield say(
+                    where, f"warm-up sends {name!r} of {list(sample.dims)}, the input is {list(inputs[name].dims)}"
+                )
+
+
+def _of_shape(dims: list[int], wanted: list[int]) -> bool:
+    return len(dims) == len(wanted) and all(d > 0 and w in (d, -1) for d, w in zip(dims, wanted, strict=True))
+
+
+def _steps(config: Any, say: SayAt, models: set[str]) -> Iterator[Mistake]:
+    """The models that an ensemble joins; Triton loads it only when they are in the same repository."""
+    for i, step in enumerate(config.ensemble_scheduling.step):
+        if step.model_name not in models:
+            where = f"ensemble_scheduling.step[{i}].model_name"
+            yield say(where, f"the ensemble's step {step.model_name!r} is no model of this repository")
+    if config.platform == "ensemble" and not config.ensemble_scheduling.step:
+        yield say("platform", "an ensemble needs ensemble_scheduling with a step for each model")
+
+
+def _files(config: Any, say: SayAt, model: str, files: Mapping[str, bytes]) -> Iterator[Mistake]:
+    if "/" in config.default_model_filename or config.default_model_filename == "..":
+        message = f"default_model_filename {config.default_model_filename!r} must be a name in the version's folder"
+        yield say("default_model_filename", message)
+    for i, output in enumerate(config.output):
+        if output.label_filename and f"{model}/{output.label_filename}" not in files:
+            message = f"label_filename {output.label_filename!r} is not in the model's folder"
+            yield say(f"output[{i}].label_filename", message)
+
+
+def _rest(found: Read, say: SayAt, versions: Sequence[int]) -> Iterator[Mistake]:
+    config = found.config
+    if config.response_cache.enable:
+        yield say("response_cache", "the response cache gives answers of an earlier model after a reload; leave it off")
+    missing = [v for v in config.version_policy.specific.versions if v not in versions]
+    if missing:
+        there = ", ".join(map(str, versions)) or "none"
+        yield say("version_policy", f"version_policy names {missing}, but the folders are {there}")
+    if "EXECUTION_ENV_PATH" in config.parameters:
+        message = "EXECUTION_ENV_PATH ties the model to a folder of one machine; leave it out"
+        yield say("parameters", message, "warning")

@@ -2,66 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from taxiway.core.contract import Contract
-from taxiway.gates import agree, config, graph, layout, pickles, serving
+from taxiway.gates import agree, capacity, config, external, graph, layout, pickles, serving, torchscript
 from taxiway.gates.config import Read
 from taxiway.gates.mistake import Machine, Mistake, Target
 
+Files = Mapping[str, bytes]
+
 
 def validate(
-    files: Mapping[str, bytes], *, target: Target, machine: Machine, contract: Contract | None = None
+    files: Files, *, target: Target, machine: Machine, contract: Contract | None = None
 ) -> tuple[Mistake, ...]:
     """Every mistake in `files` (path in the repository -> bytes), in the order of paths and lines."""
-    found: set[Mistake] = set()
-    names = layout.models(files)
-    if not names:
-        found.add(Mistake(".", 0, 0, "error", "there is no model: a repository holds <model>/config.pbtxt"))
-    for model in names:
+    found = set(layout.repository(files))
+    for model in layout.models(files) if "config.pbtxt" not in files else ():
         found |= set(_model(files, model, target, machine, contract))
     for path, data in files.items():
         found |= set(pickles.scan(path, data))
     return tuple(sorted(found))
 
 
-def _model(
-    files: Mapping[str, bytes], model: str, target: Target, machine: Machine, contract: Contract | None
-) -> Iterator[Mistake]:
+def _model(files: Files, model: str, target: Target, machine: Machine, contract: Contract | None) -> Iterator[Mistake]:
     path = f"{model}/config.pbtxt"
-    read = config.read(_decoded(files[path]), path) if path in files else Read(None)
+    read = _read(files, path)
     yield from read.mistakes
     known = read.config
     backend = (known.backend or known.platform) if known is not None else ""
     default = (known.default_model_filename if known is not None else "") or layout.FILES.get(backend)
-    yield from layout.check(files, model, default, needs_file=backend != "ensemble")
     versions = layout.versions(files, model)
+    graphs = _graphs(files, [f"{model}/{v}/{default or 'model.onnx'}" for v in versions])
+    used = _used(known, model, graphs)
+    yield from layout.check(files, model, default, needs_file=backend != "ensemble", used=used)
     if known is not None:
         size = max((_size(files, f"{model}/{v}/") for v in versions), default=0)
-        traffic = contract.max_batch if contract is not None else None
-        yield from serving.check(read, path, model, versions, machine, size, traffic)
+        yield from serving.check(read, path, files, versions, contract.max_batch if contract is not None else None)
+        yield from capacity.check(read, path, machine, size)
         if contract is not None:
             yield from agree.with_contract(read, path, contract)
-    for version in versions:
-        yield from _version(files, f"{model}/{version}/{default or 'model.onnx'}", read, path, target)
+    for where, made in graphs.items():
+        yield from _graph(files, where, made, read, path, target)
+    if backend in ("pytorch", "pytorch_libtorch"):
+        for where in (f"{model}/{v}/{default}" for v in versions):
+            if _is_there(files, where):
+                yield from torchscript.check(where, files[where])
 
 
-def _version(files: Mapping[str, bytes], where: str, read: Read, path: str, target: Target) -> Iterator[Mistake]:
-    if not where.endswith(".onnx") or not files.get(where) or files[where].startswith(b"version https://git-lfs"):
-        return
-    model = graph.load(files[where])
-    if model is None:
+def _read(files: Files, path: str) -> Read:
+    if path not in files:
+        return Read(None)
+    try:
+        return config.read(files[path].decode(), path)
+    except UnicodeDecodeError as error:
+        read = config.read(files[path].decode("utf-8", "replace"), path)
+        before = files[path][: error.start]
+        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+        read.mistakes.append(Mistake(path, line, column, "error", "this is not UTF-8; save the file as UTF-8"))
+        return read
+
+
+def _graphs(files: Files, wanted: Sequence[str]) -> dict[str, Any | None]:
+    """The ONNX models among the model files, by path; None for what is none. A model may be a folder."""
+    found = {}
+    for path in wanted:
+        if not path.endswith(".onnx"):
+            continue
+        where = path if path in files else f"{path}/model.onnx"
+        if _is_there(files, where):
+            found[where] = graph.load(files[where])
+    return found
+
+
+def _is_there(files: Files, path: str) -> bool:
+    """Whether there is a model; that it is empty, or lies elsewhere, is told of as such."""
+    return bool(files.get(path)) and not files[path].startswith(layout.POINTER)
+
+
+def _used(known: Any, model: str, graphs: Mapping[str, Any | None]) -> frozenset[str]:
+    beside = {
+        external.beside(where, weights.location) or ""
+        for where, made in graphs.items()
+        if made is not None
+        for _, weights in external.outside(made)
+    }
+    return frozenset(beside) | (serving.used(known, model) if known is not None else frozenset())
+
+
+def _graph(files: Files, where: str, made: Any | None, read: Read, path: str, target: Target) -> Iterator[Mistake]:
+    if made is None:
         yield Mistake(where, 0, 0, "error", "this is no ONNX model")
         return
-    batched = read.config is not None and read.config.max_batch_size > 0
-    yield from graph.check(model, where, target, batched=batched)
-    if read.config is not None:
-        yield from agree.check(read, path, model)
+    known = read.config
+    batched = known is not None and known.max_batch_size > 0
+    served = None if known is None else frozenset(e.name for e in (*known.input, *known.output))
+    if known is not None:
+        yield from agree.check(read, path, made)
+    yield from graph.check(made, where, files, target, batched=batched, served=served)
 
 
-def _size(files: Mapping[str, bytes], prefix: str) -> int:
+def _size(files: Files, prefix: str) -> int:
     return sum(len(data) for path, data in files.items() if path.startswith(prefix))
-
-
-def _decoded(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
