@@ -1,4 +1,4 @@
-"""`taxiway.yaml` as a value."""
+"""`taxiway.yaml` as a value: one field a key, with the defaults that the schema names."""
 
 from __future__ import annotations
 
@@ -9,17 +9,23 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Export:
+    """Versions of the ONNX operators to write."""
+
     opset: int = 17
     ml_opset: int = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Parity:
+    """How hard the export is tried; `rows` are made from the notebook's own."""
+
     rows: int = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
+    """Limits of one request: rows, and milliseconds until it is given up."""
+
     max_batch: int = 128
     timeout_ms: int = 10_000
 

@@ -29,7 +29,7 @@ COMMANDS: Final = {
     "traffic": "split a model's traffic between its revisions",
     "rollback": "give all traffic back to the revision that answered before",
     "history": "who changed a model's traffic, when and why",
-    "schema": "print the JSON Schema of taxiway.yaml, for editors",
+    "schema": "print the JSON Schema of a configuration file, for editors",
     "token": "make a bearer token for a caller",
     "request": "print a curl line that asks a model for a real answer",
     "engine": "install the engine's own environment",
