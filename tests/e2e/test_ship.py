@@ -123,6 +123,8 @@ def spoiled(site):
     def spoil(first):
         for golden in (site.state / "work").glob("*/golden.json"):
             text = json.loads(golden.read_text())
+            if "probabilities" not in text[0]["outputs"]:
+                continue  # another test's model
             for sample in text[first:]:
                 sample["outputs"]["probabilities"]["data"].reverse()
             golden.write_text(json.dumps(text))
