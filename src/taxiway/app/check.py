@@ -41,7 +41,7 @@ def check(paths: Sequence[Path]) -> Checked:
 
 def as_sarif(checked: Checked) -> dict[str, Any]:
     """SARIF 2.1.0."""
-    texts = {path: Path(path).read_text(errors="replace") for path in checked.found}
+    texts = {path: Path(path).read_text(encoding="utf-8-sig", errors="replace") for path in checked.found}
     return sarif.sarif(checked.found, {path: sarif.file_lines(text) for path, text in texts.items()})
 
 

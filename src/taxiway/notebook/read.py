@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import nbformat
 
 from taxiway.core import digest
 from taxiway.core.errors import Refused
+
+_PINS: Final = re.compile(
+    r"(requirements|constraints)[\w.-]*\.(txt|in)|environment[\w.-]*\.ya?ml|pyproject\.toml|Pipfile(\.lock)?"
+)
+# Of a requirements file, this much is read.
+_LONGEST: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +41,19 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Notebook:
-    """The code of a notebook in file order, the digest of the file's bytes, and the texts between the code."""
+    """The code of a notebook in file order, the digest of the file's bytes, and the texts between the code.
+
+    `python` is the version that it was saved with, "" when it does not say; `modules` are the names of the modules
+    beside it, `pins` the text of the requirements files there.
+    """
 
     path: Path
     digest: str
     cells: tuple[Cell, ...]
     texts: tuple[str, ...] = ()
+    python: str = ""
+    modules: frozenset[str] = frozenset()
+    pins: str = ""
 
 
 def read(path: Path) -> Notebook:
@@ -48,7 +62,10 @@ def read(path: Path) -> Notebook:
         raise Refused(f"{path}: there is no such file; give the path of a notebook (.ipynb)", code="no-notebook")
     if not path.is_file():
         raise Refused(f"{path} is not a file; give the path of a notebook (.ipynb)", code="no-notebook")
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise Refused(f"{path} cannot be read: {error.strerror}", code="no-notebook") from error
     nodes = _nodes(path, data)
     language = _language(nodes)
     if language not in ("", "python", "python3", "ipython"):
@@ -58,12 +75,25 @@ def read(path: Path) -> Notebook:
         raise Refused(f"{path}: the notebook has no code, so there is no model to build", code="no-model")
     cells = tuple(Cell(i, c.source, _count(c), _outputs(c)) for i, c in enumerate(code, 1))
     texts = tuple(c.source for c in nodes.cells if c.cell_type in ("markdown", "raw", "heading"))
-    return Notebook(path.resolve(), digest.of_bytes(data), cells, texts)
+    modules, pins = _beside(path)
+    python = _metadata(nodes, "language_info", "version")
+    return Notebook(path.resolve(), digest.of_bytes(data), cells, texts, python, modules, pins)
+
+
+def _beside(path: Path) -> tuple[frozenset[str], str]:
+    """(modules, requirements) in the notebook's folder; what cannot be read is not there."""
+    try:
+        entries = list(path.absolute().parent.iterdir())
+        modules = frozenset(e.stem for e in entries if e.suffix == ".py" or (e / "__init__.py").is_file())
+        files = sorted(e for e in entries if _PINS.fullmatch(e.name) and e.is_file())
+        return modules, "\n".join(f.read_bytes()[:_LONGEST].decode(errors="replace") for f in files)
+    except OSError:
+        return frozenset(), ""
 
 
 def _count(cell: Any) -> int | None:
     count = cell.get("execution_count")
-    return count if isinstance(count, int) else None
+    return count if isinstance(count, int) and not isinstance(count, bool) else None
 
 
 def _outputs(cell: Any) -> tuple[Output, ...]:
@@ -88,7 +118,7 @@ def _joined(text: Any) -> str:
 def _nodes(path: Path, data: bytes) -> Any:
     try:
         value = json.loads(data)
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also a number of more digits than Python takes
         raise Refused(f"{path} is not a notebook: {_short(error)} (a notebook is JSON)", code="no-notebook") from error
     if not isinstance(value, dict) or not isinstance(value.get("nbformat"), int):
         raise Refused(f"{path} is JSON but not a notebook: it names no `nbformat`", code="no-notebook")
@@ -108,13 +138,14 @@ def _nodes(path: Path, data: bytes) -> Any:
 
 
 def _language(nodes: Any) -> str:
+    name = _metadata(nodes, "language_info", "name") or _metadata(nodes, "kernelspec", "language")
+    return name.lower()
+
+
+def _metadata(nodes: Any, key: str, word: str) -> str:
     metadata = nodes.get("metadata")
-    for key, word in (("language_info", "name"), ("kernelspec", "language")):
-        part = metadata.get(key) if isinstance(metadata, dict) else None
-        name = part.get(word) if isinstance(part, dict) else None
-        if name:
-            return str(name).lower()
-    return ""
+    part = metadata.get(key) if isinstance(metadata, dict) else None
+    return str(part.get(word) or "") if isinstance(part, dict) else ""
 
 
 def _short(error: BaseException) -> str:

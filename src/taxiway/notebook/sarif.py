@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import quote
 
 from taxiway import __version__
 from taxiway.notebook.findings import Finding
 from taxiway.notebook.rules import RULES
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_TOKEN: Final = re.compile(r'[{}\[\],:]|"[^"\\]*(?:\\.[^"\\]*)*"')
 
 
 def sarif(found: Mapping[str, Sequence[Finding]], lines: Mapping[str, Mapping[tuple[int, int], int]]) -> dict[str, Any]:
@@ -50,7 +54,9 @@ def sarif(found: Mapping[str, Sequence[Finding]], lines: Mapping[str, Mapping[tu
 
 
 def _result(path: str, finding: Finding, place: int, lines: Mapping[tuple[int, int], int]) -> dict[str, Any]:
-    region: dict[str, Any] = {"startLine": lines.get((finding.cell, finding.line), 1)}
+    physical: dict[str, Any] = {"artifactLocation": {"uri": quote(path)}}
+    if (at := lines.get((finding.cell, finding.line))) is not None:
+        physical["region"] = {"startLine": at}
     return {
         "ruleId": finding.kind,
         "ruleIndex": place,
@@ -58,7 +64,7 @@ def _result(path: str, finding: Finding, place: int, lines: Mapping[tuple[int, i
         "message": {"text": f"{finding.message}. {finding.fix}"},
         "locations": [
             {
-                "physicalLocation": {"artifactLocation": {"uri": path}, "region": region},
+                "physicalLocation": physical,
                 "logicalLocations": [{"name": f"cell {finding.cell}, line {finding.line}", "kind": "function"}],
             }
         ],
@@ -68,26 +74,70 @@ def _result(path: str, finding: Finding, place: int, lines: Mapping[tuple[int, i
 def file_lines(text: str) -> dict[tuple[int, int], int]:
     """(code cell, line in it) -> the line of an .ipynb file's own text where that line of source stands.
 
-    Only for files with one line of source per line of the file, as every notebook program writes them.
+    Found by where the JSON strings are, so that it holds for any layout; nothing for what is no notebook.
     """
+    cells: dict[tuple[Any, ...], _Written] = {}
     try:
-        notebook: Any = json.loads(text)
-        cells = notebook.get("cells") or notebook["worksheets"][0]["cells"]
-        sources = [c.get("source", c.get("input")) for c in cells if c["cell_type"] == "code"]
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        for path, value, line in _strings(text):
+            key, part = _cell_part(path)
+            if part == "cell_type":
+                cells.setdefault(key, _Written()).kind = value
+            elif part in ("source", "input"):
+                cells.setdefault(key, _Written()).pieces.append((value, line))
+    except (ValueError, IndexError):
         return {}
-    sources = [s for s in sources if (s if isinstance(s, str) else "".join(s or ())).strip()]
-    rows = text.splitlines()
-    found: dict[tuple[int, int], int] = {}
-    at = 0
-    for number, source in enumerate(sources, 1):
-        if isinstance(source, str):
-            continue
-        for line, piece in enumerate(source, 1):
-            wanted = json.dumps(piece, ensure_ascii=False), json.dumps(piece)
-            for i in range(at, len(rows)):
-                if rows[i].strip().rstrip(",") in wanted:
-                    found[number, line] = i + 1
-                    at = i + 1
-                    break
-    return found
+    code = [c for c in cells.values() if c.kind == "code" and "".join(piece for piece, _ in c.pieces).strip()]
+    return {(n, at): line for n, cell in enumerate(code, 1) for at, line in cell.lines().items()}
+
+
+@dataclass(slots=True)
+class _Written:
+    """A cell as the file has it: each piece of its source with the file's line."""
+
+    kind: str = ""
+    pieces: list[tuple[str, int]] = field(default_factory=list)
+
+    def lines(self) -> dict[int, int]:
+        found: dict[int, int] = {}
+        at = 1
+        for piece, line in self.pieces:
+            for n in range(piece.count("\n") + 1):
+                found.setdefault(at + n, line)
+            # What follows a line's end begins with the next piece.
+            at += piece.count("\n")
+            if piece.endswith("\n"):
+                found.pop(at, None)
+        return found
+
+
+def _cell_part(path: list[Any]) -> tuple[tuple[Any, ...], str]:
+    """(the cell, the part of it) that a path into the notebook leads to."""
+    depth = 2 if path[:1] == ["cells"] else 4 if path[:1] == ["worksheets"] and path[2:3] == ["cells"] else len(path)
+    return tuple(path[:depth]), str(path[depth]) if depth < len(path) <= depth + 2 else ""
+
+
+def _strings(text: str) -> Iterator[tuple[list[Any], str, int]]:
+    """(path, value, line) of every string of a JSON text but its keys. Raises ValueError or IndexError."""
+    path: list[Any] = []
+    objects: list[bool] = []
+    is_key = False
+    line, done = 1, 0
+    for match in _TOKEN.finditer(text):
+        mark = match[0]
+        line, done = line + text.count("\n", done, match.start()), match.start()
+        if mark in "{[":
+            objects.append(mark == "{")
+            path.append(None if mark == "{" else 0)
+            is_key = mark == "{"
+        elif mark in "}]":
+            objects.pop()
+            path.pop()
+        elif mark == ",":
+            is_key = objects[-1]
+            path[-1] = None if is_key else path[-1] + 1
+        elif mark == ":":
+            is_key = False
+        elif is_key:
+            path[-1] = json.loads(mark)
+        elif mark[0] == '"':
+            yield path, json.loads(mark), line

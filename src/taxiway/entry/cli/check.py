@@ -35,6 +35,8 @@ def run(args: argparse.Namespace) -> int:
         return _rules(as_json=args.json)
     if not args.paths:
         raise Usage("check: name a notebook, or --rules")
+    if args.json and args.sarif == "-":
+        raise Usage("check: --json and --sarif - both want standard output; give --sarif a file")
     done = check.check(args.paths)
     if args.sarif:
         _write(args.sarif, json.dumps(check.as_sarif(done), indent=2) + "\n")
@@ -75,6 +77,14 @@ def _show(done: check.Checked) -> None:
             for f in group:
                 print(f"    line {f.line:<4} {f.severity:8} {f.kind}: {f.message}")
                 print(f"              fix: {f.fix}")
+    print(_total(done))
+
+
+def _total(done: check.Checked) -> str:
+    count = len(done.found)
+    ends = f"{len(done.unreadable)} could not be read; " if done.unreadable else ""
+    everything = [f for found in done.found.values() for f in found]
+    return f"{count} notebook{'' if count == 1 else 's'} checked; {ends}{_count(everything)}"
 
 
 def _count(found: Sequence[Any]) -> str:

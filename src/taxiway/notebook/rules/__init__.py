@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from taxiway.notebook.rules import display, leakage, libraries, order, places, run, state
+from taxiway.notebook.rules import display, leakage, libraries, order, places, run, secrets, state
 from taxiway.notebook.rules.rule import SEVERITIES, Rule, Severity
 
 RULES: Final[dict[str, Rule]] = {
-    rule.id: rule for module in (order, leakage, places, libraries, state, display, run) for rule in module.RULES
+    rule.id: rule
+    for module in (order, leakage, places, secrets, libraries, state, display, run)
+    for rule in module.RULES
 }
 
 __all__ = ["RULES", "SEVERITIES", "Rule", "Severity"]

@@ -8,6 +8,7 @@ from typing import Final
 
 from taxiway.notebook.facts import Facts, Hit, dotted
 from taxiway.notebook.rules.rule import Rule
+from taxiway.notebook.rules.secrets import quoted
 
 _SHOWS: Final = frozenset({"print", "display", "pprint", "pprint.pprint"})
 _PLOTS: Final = frozenset(
@@ -33,9 +34,9 @@ def _plot(facts: Facts) -> Iterator[Hit]:
 
 def _debug(facts: Facts) -> Iterator[Hit]:
     for cell, name, call in facts.calls():
-        if name in _DEBUG:
+        if name in _DEBUG and name not in facts.defined:
             yield Hit(cell.number, call.lineno, f"{name}() waits for a person; a service has none")
-        elif _magic_of(name, call) in ("debug", "pdb", "prun", "lprun", "memit", "mprun", "xmode"):
+        elif _magic_of(name, call) in ("debug", "pdb"):
             yield Hit(cell.number, call.lineno, f"%{_magic_of(name, call)} is for finding a mistake by hand")
 
 
@@ -44,8 +45,8 @@ def _magic(facts: Facts) -> Iterator[Hit]:
         magic = _magic_of(name, call)
         if magic and magic not in ("debug", "pdb", "bash", "sh", "run", "system", "sx"):
             words = [a.value.strip() for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-            what = " ".join(words[:2]).split("\n")[0][:60]
-            yield Hit(cell.number, call.lineno, f"`{what}` works in a notebook only; it is no part of the model")
+            what = quoted(" ".join(words[:2]))
+            yield Hit(cell.number, call.lineno, f"`%{what}` works in a notebook only; it is no part of the model")
 
 
 def _shell(facts: Facts) -> Iterator[Hit]:
@@ -54,7 +55,7 @@ def _shell(facts: Facts) -> Iterator[Hit]:
         first = call.args[0] if call.args else None
         said = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else "…"
         if name == f"(…).{last}" and last in _SHELL and _on_ipython(call):
-            yield Hit(cell.number, call.lineno, f"`!{said[:60]}` asks this machine's shell; a service may have none")
+            yield Hit(cell.number, call.lineno, f"`!{quoted(said)}` asks this machine's shell; a service may have none")
         elif _magic_of(name, call) in ("bash", "sh", "run", "system", "sx"):
             yield Hit(cell.number, call.lineno, f"`%{_magic_of(name, call)}` runs something outside this notebook")
         elif facts.full(name) in ("os.system", "os.popen") or (

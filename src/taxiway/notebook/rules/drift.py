@@ -8,12 +8,16 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """`name` is a full dotted name, `.method` on any object, or `name(argument=)`; gone in `version` of `library`."""
+    """`name` is a full dotted name, `.method` on any object, or `name(argument=)`; gone in `version` of `library`.
+
+    `back` is the version that has the name again, if one does.
+    """
 
     library: str
     name: str
     version: str
     instead: str
+    back: str = ""
 
 
 GONE: Final[tuple[Gone, ...]] = (
@@ -63,6 +67,12 @@ GONE: Final[tuple[Gone, ...]] = (
     Gone("pandas", ".set_value", "1.0", ".at or .iat"),
     Gone("pandas", ".iteritems", "2.0", ".items()"),
     Gone("pandas", ".from_items", "1.0", "DataFrame.from_dict"),
+    Gone("pandas", "pandas.DataFrame.append", "2.0", "pandas.concat"),
+    Gone("pandas", "pandas.Series.append", "2.0", "pandas.concat"),
+    Gone("pandas", "pandas.DataFrame.mad", "2.0", "(df - df.mean()).abs().mean()"),
+    Gone("pandas", "pandas.DataFrame.sortlevel", "1.0", "sort_index(level=)"),
+    Gone("pandas", "pandas.DataFrame.sort", "0.20", "sort_values or sort_index"),
+    Gone("pandas", "pandas.DataFrame.drop_duplicates(cols=)", "0.20", "subset="),
     Gone("pandas", "pandas.Panel", "1.0", "a DataFrame with a MultiIndex"),
     Gone("pandas", "pandas.datetime", "2.0", "datetime.datetime"),
     Gone("pandas", "pandas.np", "2.0", "numpy"),
@@ -76,11 +86,11 @@ GONE: Final[tuple[Gone, ...]] = (
     Gone("pandas", "pandas.read_csv(squeeze=)", "2.0", '.squeeze("columns")'),
     Gone("numpy", "numpy.int", "1.24", "int or numpy.int64"),
     Gone("numpy", "numpy.float", "1.24", "float or numpy.float64"),
-    Gone("numpy", "numpy.bool", "1.24", "bool (numpy 2 has numpy.bool again, for numpy.bool_)"),
+    Gone("numpy", "numpy.bool", "1.24", "bool (numpy 2 has numpy.bool again, for numpy.bool_)", "2.0"),
     Gone("numpy", "numpy.object", "1.24", "object"),
     Gone("numpy", "numpy.str", "1.24", "str"),
     Gone("numpy", "numpy.complex", "1.24", "complex"),
-    Gone("numpy", "numpy.long", "1.24", "int"),
+    Gone("numpy", "numpy.long", "1.24", "int", "2.0"),
     Gone("numpy", "numpy.float_", "2.0", "numpy.float64"),
     Gone("numpy", "numpy.Inf", "2.0", "numpy.inf"),
     Gone("numpy", "numpy.NaN", "2.0", "numpy.nan"),
@@ -100,9 +110,33 @@ GONE: Final[tuple[Gone, ...]] = (
     Gone("xgboost", "xgboost.XGBClassifier(use_label_encoder=)", "2.0", "nothing"),
     Gone("xgboost", "xgboost.XGBClassifier(silent=)", "1.0", "verbosity="),
     Gone("xgboost", "xgboost.XGBRegressor(silent=)", "1.0", "verbosity="),
+    Gone(
+        "xgboost", "xgboost.XGBClassifier.fit(early_stopping_rounds=)", "2.1", "XGBClassifier(early_stopping_rounds=)"
+    ),
+    Gone("xgboost", "xgboost.XGBRegressor.fit(early_stopping_rounds=)", "2.1", "XGBRegressor(early_stopping_rounds=)"),
+    Gone("xgboost", "xgboost.XGBClassifier.fit(eval_metric=)", "2.1", "XGBClassifier(eval_metric=)"),
+    Gone("xgboost", "xgboost.XGBRegressor.fit(eval_metric=)", "2.1", "XGBRegressor(eval_metric=)"),
+    Gone(
+        "lightgbm",
+        "lightgbm.LGBMClassifier.fit(early_stopping_rounds=)",
+        "4.0",
+        "callbacks=[lightgbm.early_stopping(n)]",
+    ),
+    Gone(
+        "lightgbm",
+        "lightgbm.LGBMRegressor.fit(early_stopping_rounds=)",
+        "4.0",
+        "callbacks=[lightgbm.early_stopping(n)]",
+    ),
+    Gone("lightgbm", "lightgbm.LGBMClassifier.fit(verbose=)", "4.0", "callbacks=[lightgbm.log_evaluation(n)]"),
+    Gone("lightgbm", "lightgbm.LGBMRegressor.fit(verbose=)", "4.0", "callbacks=[lightgbm.log_evaluation(n)]"),
     Gone("lightgbm", "lightgbm.train(early_stopping_rounds=)", "4.0", "callbacks=[lightgbm.early_stopping(n)]"),
     Gone("lightgbm", "lightgbm.train(verbose_eval=)", "4.0", "callbacks=[lightgbm.log_evaluation(n)]"),
     Gone("lightgbm", "lightgbm.train(evals_result=)", "4.0", "callbacks=[lightgbm.record_evaluation(d)]"),
+    Gone("keras", ".predict_classes", "2.6", "(model.predict(x) > 0.5) or argmax"),
+    Gone("keras", ".fit_generator", "3.0", "fit"),
+    Gone("keras", ".predict_generator", "3.0", "predict"),
+    Gone("keras", ".evaluate_generator", "3.0", "evaluate"),
     Gone("keras", "keras.utils.np_utils", "2.13", "keras.utils.to_categorical"),
     Gone("keras", "keras.wrappers.scikit_learn", "2.12", "scikeras"),
     Gone("tensorflow", "tensorflow.Session", "2.0", "eager execution"),

@@ -1,16 +1,15 @@
-"""What ties a notebook to one place: paths, the network, databases, secrets, pickles."""
+"""What ties a notebook to one place: paths, the network, databases, pickles."""
 
 from __future__ import annotations
 
 import ast
-import math
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from taxiway.notebook.facts import Facts, Hit, text
+from taxiway.notebook.facts import Facts, Hit, keyword, text
 from taxiway.notebook.rules.rule import Rule
+from taxiway.notebook.rules.secrets import quoted
 
 _ABSOLUTE: Final = re.compile(r"(/(home|Users|root|mnt|data|tmp|content|kaggle|opt|var|srv)/|~/|[A-Za-z]:[\\/])\S*")
 _URL: Final = re.compile(r"(https?|ftp|s3|gs|hdfs|az)://\S+")
@@ -30,6 +29,16 @@ _NETWORK: Final = (
     "sklearn.datasets.fetch_",
     "torch.hub.load",
     "tensorflow.keras.utils.get_file",
+    "tensorflow.keras.datasets.",
+    "keras.utils.get_file",
+    "keras.datasets.",
+    "tensorflow_datasets.load",
+    "datasets.load_dataset",
+    "seaborn.load_dataset",
+    "nltk.download",
+    "yfinance.",
+    "pandas_datareader.",
+    "paramiko.",
 )
 _DATABASE: Final = (
     "sqlite3.connect",
@@ -47,58 +56,68 @@ _DATABASE: Final = (
     "google.cloud.bigquery.Client",
     "snowflake.connector.connect",
 )
-_UNPICKLES: Final = {
-    "pickle.load": "error",
-    "pickle.loads": "error",
-    "cPickle.load": "error",
-    "joblib.load": "error",
-    "sklearn.externals.joblib.load": "error",
-    "dill.load": "error",
-    "dill.loads": "error",
-    "cloudpickle.load": "error",
-    "pandas.read_pickle": "error",
-    "torch.load": "error",
-}
+_UNPICKLES: Final = frozenset(
+    f"{module}.{name}"
+    for module in ("pickle", "cPickle", "_pickle", "six.moves.cPickle", "dill", "cloudpickle", "joblib", "pickle5")
+    for name in ("load", "loads", "Unpickler")
+) | {"sklearn.externals.joblib.load", "pandas.read_pickle", "torch.load", "shelve.open", "compress_pickle.load"}
 _PICKLES: Final = frozenset(
-    {"pickle.dump", "pickle.dumps", "joblib.dump", "dill.dump", "cloudpickle.dump", "torch.save"}
-)
-_SECRET_NAME: Final = re.compile(
-    r"(passw(or)?d|passwd|pwd|secret|api_?key|access_?key|auth_?token|token|private_?key|credentials?)(_\w*)?\Z", re.I
-)
-_SHAPES: Final = (
-    ("an AWS access key", re.compile(r"\b(AKIA|ASIA)[0-9A-Z]{16}\b")),
-    ("a private key", re.compile(r"-----BEGIN ([A-Z]+ )?PRIVATE KEY-----")),
-    ("a GitHub token", re.compile(r"\bgh[pousr]_[A-Za-z0-9]{30,}\b")),
-    ("a Slack token", re.compile(r"\bxox[abprs]-[A-Za-z0-9-]{10,}\b")),
-    ("a Google API key", re.compile(r"\bAIza[0-9A-Za-z_-]{35}\b")),
-    ("an OpenAI key", re.compile(r"\bsk-[A-Za-z0-9_-]{20,}\b")),
-    ("a Hugging Face token", re.compile(r"\bhf_[A-Za-z0-9]{30,}\b")),
-    ("a bearer token", re.compile(r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\b")),
-    ("a connection string with a password", re.compile(r"\b[a-z][a-z0-9+]*://[^\s:/@]+:[^\s:/@{}<]{3,}@[^\s/]+")),
-)
-_PLACEHOLDER: Final = re.compile(
-    r"(your|my|the)?[_\- ]?(password|token|secret|key|xxx+|\*+|\.\.\.|changeme|example|dummy|none|null|todo|<.*>|"
-    r"\{.*\})",
-    re.I,
-)
+    f"{module}.{name}"
+    for module in ("pickle", "cPickle", "_pickle", "six.moves.cPickle", "dill", "cloudpickle", "joblib", "pickle5")
+    for name in ("dump", "dumps", "Pickler")
+) | {"sklearn.externals.joblib.dump", "torch.save"}
 
 
 def _absolute_path(facts: Facts) -> Iterator[Hit]:
     for cell in facts.cells:
         for node in cell.nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and _ABSOLUTE.match(node.value):
-                path = node.value if len(node.value) <= 60 else node.value[:57] + "..."
-                message = f"path {path!r} exists only on one machine; take it from a setting with a default"
+                message = (
+                    f"path {quoted(node.value)!r} exists only on one machine; take it from a setting with a default"
+                )
                 yield Hit(cell.number, node.lineno, message)
 
 
 def _network(facts: Facts) -> Iterator[Hit]:
+    constants = _constants(facts)
     for cell, name, call in facts.calls():
         full = facts.full(name)
-        url = next((u for a in call.args if (u := text(a)) and _URL.match(u)), None)
-        if full.startswith(_NETWORK) or (url and name.rpartition(".")[2].startswith(("read_", "urlopen", "get_file"))):
-            what = f" ({url.split('?')[0][:60]})" if url else ""
+        url = next((u for a in call.args if (u := _said(a, constants)) and _URL.match(u)), None)
+        if (
+            full.startswith(_NETWORK)
+            or (url and name.rpartition(".")[2].startswith(("read_", "urlopen", "get_file", "loadtxt", "genfromtxt")))
+            or _downloads(full, call)
+        ):
+            what = f" ({quoted(url.partition('?')[0])})" if url else ""
             yield Hit(cell.number, call.lineno, f"{name}() needs the network{what}; a build must find its data on disk")
+
+
+def _downloads(full: str, call: ast.Call) -> bool:
+    """`datasets.MNIST(root, download=True)`."""
+    return full.startswith(("torchvision.", "torchaudio.", "torchtext.")) and _is_true(keyword(call, "download"))
+
+
+def _is_true(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
+
+
+def _constants(facts: Facts) -> Mapping[str, str]:
+    """Names that stand for one text."""
+    found: dict[str, str] = {}
+    for cell in facts.cells:
+        for node in cell.body:
+            if isinstance(node, ast.Assign) and (said := text(node.value)) is not None:
+                found |= {t.id: said for t in node.targets if isinstance(t, ast.Name)}
+    return found
+
+
+def _said(node: ast.expr, constants: Mapping[str, str]) -> str | None:
+    """A text, written or named; of a sum or an f-string its beginning."""
+    while isinstance(node, ast.BinOp):
+        node = node.left
+    if isinstance(node, ast.JoinedStr) and node.values:
+        node = node.values[0]
+    return constants.get(node.id) if isinstance(node, ast.Name) else text(node)
 
 
 def _database(facts: Facts) -> Iterator[Hit]:
@@ -109,69 +128,19 @@ def _database(facts: Facts) -> Iterator[Hit]:
             )
 
 
-def _secret(facts: Facts) -> Iterator[Hit]:
-    for cell in facts.cells:
-        for node in cell.nodes:
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                kind = next((kind for kind, shape in _SHAPES if shape.search(node.value)), None)
-                if kind:
-                    yield Hit(cell.number, node.lineno, f"this is {kind} ({_masked(node.value)})")
-            for name, value, line in _named_texts(node):
-                if _SECRET_NAME.search(name) and _is_secret(value):
-                    yield Hit(cell.number, line, f"{name!r} is given a value that looks secret ({_masked(value)})")
-
-
-def _named_texts(node: ast.AST) -> Iterator[tuple[str, str, int]]:
-    """(name, text, line) of assignments, keyword arguments and dictionary entries."""
-    pairs: list[tuple[str | None, ast.expr | None]] = []
-    if isinstance(node, ast.Assign):
-        pairs = [(_target_name(target), node.value) for target in node.targets]
-    elif isinstance(node, ast.Call):
-        pairs = [(k.arg, k.value) for k in node.keywords]
-    elif isinstance(node, ast.Dict):
-        pairs = [(text(key), entry) for key, entry in zip(node.keys, node.values, strict=True)]
-    for name, value in pairs:
-        said = text(value)
-        if name and said and value is not None:
-            yield name, said, value.lineno
-
-
-def _target_name(target: ast.expr) -> str | None:
-    if isinstance(target, ast.Subscript):
-        return text(target.slice)
-    return target.id if isinstance(target, ast.Name) else None
-
-
-def _is_secret(value: str) -> bool:
-    if len(value) < 6 or " " in value or _PLACEHOLDER.fullmatch(value):
-        return False
-    counts = Counter(value).values()
-    entropy = -sum(c / len(value) * math.log2(c / len(value)) for c in counts)
-    return entropy > 2.3
-
-
-def _masked(value: str) -> str:
-    return f"{value[:3]}..., {len(value)} characters"
-
-
 def _pickle(facts: Facts) -> Iterator[Hit]:
     for cell, name, call in facts.calls():
         full = facts.full(name)
-        safe = any(
-            k.arg == "weights_only" and isinstance(k.value, ast.Constant) and k.value.value is True
-            for k in call.keywords
-        )
-        allowed = any(
-            k.arg == "allow_pickle" and isinstance(k.value, ast.Constant) and k.value.value is True
-            for k in call.keywords
-        )
-        if (full in _UNPICKLES and not safe) or (full == "numpy.load" and allowed):
-            yield Hit(cell.number, call.lineno, f"{name}() runs whatever code the file holds")
+        unpickles = full in _UNPICKLES and not _is_true(keyword(call, "weights_only"))
+        if unpickles or (full == "numpy.load" and _is_true(keyword(call, "allow_pickle"))):
+            yield Hit(
+                cell.number, call.lineno, f"{name}() runs whatever code the file holds; trust it or do not load it"
+            )
 
 
 def _pickled(facts: Facts) -> Iterator[Hit]:
     for cell, name, call in facts.calls():
-        if facts.full(name) in _PICKLES:
+        if facts.full(name) in _PICKLES or name.endswith(".to_pickle"):
             yield Hit(cell.number, call.lineno, f"{name}() writes a file that only this very environment can read")
 
 
@@ -192,7 +161,11 @@ RULES: Final = (
         "warning",
         "What is behind an address changes or goes away, and a build machine often has no network.",
         "Download it once, keep it beside the notebook, and read it from there.",
-        ("import pandas as pd\nd = pd.read_csv('https://example.com/x.csv')", "import requests\nr = requests.get(u)"),
+        (
+            "import pandas as pd\nd = pd.read_csv('https://example.com/x.csv')",
+            "import requests\nr = requests.get(u)",
+            "url = 'https://example.com/x.csv'\nd = pd.read_csv(url)",
+        ),
         ("import pandas as pd\nd = pd.read_csv('x.csv')",),
         _network,
     ),
@@ -205,16 +178,6 @@ RULES: Final = (
         ("import sqlite3\nc = sqlite3.connect('x.db')", "import pandas as pd\nd = pd.read_sql('select 1', c)"),
         ("import pandas as pd\nd = pd.read_parquet('rows.parquet')",),
         _database,
-    ),
-    Rule(
-        "secret",
-        "Secrets",
-        "error",
-        "A notebook is copied, committed and shown around, and so is every secret in it.",
-        "Take it from an environment variable, and change the secret: it has been seen.",
-        ("password = 'hunter2hunter2'", "key = 'AKIAABCDEFGHIJKLMNOP'", "u = 'postgresql://anna:s3cr3t9@db/x'"),
-        ("import os\npassword = os.environ['DB_PASSWORD']", "token = 'your-token'", "token_count = 'many words here'"),
-        _secret,
     ),
     Rule(
         "pickle",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from taxiway.notebook.facts import Facts, Hit, dotted
+from taxiway.notebook.facts import Facts, Hit, dotted, keyword
 from taxiway.notebook.rules.rule import Rule
 
 _SEEDS: Final = frozenset(
@@ -18,27 +19,22 @@ _SEEDS: Final = frozenset(
         "tensorflow.set_random_seed",
     }
 )
-_ESTIMATOR_ENDINGS: Final = (
-    "Classifier",
-    "Regressor",
-    "Regression",
-    "Scaler",
-    "Encoder",
-    "Imputer",
-    "Vectorizer",
-    "Transformer",
-    "Pipeline",
-    "SearchCV",
-    "SVC",
-    "SVR",
-    "Ridge",
-    "Lasso",
-    "PCA",
-    "KMeans",
-    "NB",
-    "Perceptron",
-    "Binarizer",
-    "Discretizer",
+_ENDINGS: Final = tuple(
+    "Classifier Regressor Regression Ranker Scaler Encoder Imputer Vectorizer Transformer Normalizer Pipeline SearchCV "  # noqa: SIM905
+    "ClassifierCV RegressionCV SVC SVR SVM Ridge RidgeCV Lasso LassoCV ElasticNet PCA SVD KMeans DBSCAN NB Perceptron "
+    "Binarizer Discretizer Forest Mixture SelectKBest SelectPercentile VarianceThreshold PolynomialFeatures Sequential "
+    "Booster Features TSNE UMAP".split()
+)
+_MAKERS: Final = frozenset({"make_pipeline", "make_column_transformer", "make_union"})
+# Arguments by which a model is given a function.
+_FUNCTIONS: Final = frozenset({"tokenizer", "preprocessor", "analyzer", "metric", "kernel", "score_func"})
+_JOINING: Final = frozenset(
+    {"make_pipeline", "Pipeline", "make_column_transformer", "ColumnTransformer", "make_union", "FeatureUnion"}
+)
+_VOCABULARY: Final = re.compile(
+    r"(vocab(ulary)?|(word|char|token|label|class|user|item)s?_?(to|2)_?(id|idx|index|int|num)x?|stoi|itos|"
+    r"(label|class|category|target)_?(map|mapping|names)|id_?(to|2)_?(label|word|token))",
+    re.I,
 )
 _APPLYING: Final = frozenset({"predict", "predict_proba", "transform", "decision_function", "inverse_transform"})
 
@@ -69,9 +65,12 @@ def _class_of(value: ast.expr) -> str | None:
     if not isinstance(value, ast.Call):
         return None
     name = dotted(value.func).rpartition(".")[2]
-    if name in ("make_pipeline", "make_column_transformer") or name.endswith(_ESTIMATOR_ENDINGS):
-        return name
-    return None
+    return name if is_estimator(name) else None
+
+
+def is_estimator(name: str) -> bool:
+    """Whether a class or function of this name makes something that is fitted."""
+    return name in _MAKERS or (name[:1].isupper() and name.endswith(_ENDINGS))
 
 
 def _rebound(facts: Facts) -> Iterator[Hit]:
@@ -86,46 +85,77 @@ def _rebound(facts: Facts) -> Iterator[Hit]:
 
 
 def _global_state(facts: Facts) -> Iterator[Hit]:
-    fitted = estimators(facts)
+    objects = _objects(facts)
     for cell in facts.cells:
         for statement, effect in cell.effects:
-            if not isinstance(statement, ast.FunctionDef):
-                continue
-            used = {
-                node.func.value.id
-                for node in ast.walk(statement)
-                if isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr in _APPLYING
-                and isinstance(node.func.value, ast.Name)
-            }
-            names = sorted(used & effect.uses & fitted.keys())
-            if names:
-                message = f"{statement.name}() needs {', '.join(names)} from the notebook's globals to answer"
-                yield Hit(cell.number, statement.lineno, message)
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+                names = sorted(_asked(statement) & effect.uses & objects)
+                if names:
+                    message = f"{statement.name}() needs {', '.join(names)} from the notebook's globals to answer"
+                    yield Hit(cell.number, statement.lineno, message)
+
+
+def _objects(facts: Facts) -> frozenset[str]:
+    """Names that stand for what the notebook made, not for modules, functions or classes."""
+    others = set(facts.modules)
+    for cell in facts.cells:
+        others |= {s.name for s in cell.body if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    return frozenset(facts.defined.keys() - others)
+
+
+def _asked(statement: ast.stmt) -> set[str]:
+    """Names in a function that predict, transform, or give a word its number."""
+    found = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner, does = node.func.value, node.func.attr
+            if isinstance(owner, ast.Name) and (
+                does in _APPLYING or (does == "get" and _VOCABULARY.fullmatch(owner.id))
+            ):
+                found.add(owner.id)
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Name):
+            found |= {node.value.id} if _VOCABULARY.fullmatch(node.value.id) else set()
+    return found
 
 
 def _main_class(facts: Facts) -> Iterator[Hit]:
     own = _own(facts)
     for cell, name, call in facts.calls():
         last = name.rpartition(".")[2]
-        if last == "FunctionTransformer" and call.args:
-            first = call.args[0]
-            if isinstance(first, ast.Lambda) or (isinstance(first, ast.Name) and first.id in own):
-                what = "a lambda" if isinstance(first, ast.Lambda) else first.id
-                yield Hit(cell.number, call.lineno, f"the model holds {what}, which exists in this notebook only")
-        elif last in ("make_pipeline", "Pipeline", "make_column_transformer", "ColumnTransformer", "make_union"):
-            inner = {dotted(n.func) for a in call.args for n in ast.walk(a) if isinstance(n, ast.Call)}
-            for used in sorted(inner & own):
+        if last == "FunctionTransformer":
+            for given in (*call.args[:1], keyword(call, "func"), keyword(call, "inverse_func")):
+                yield from _held(cell.number, call, given, own)
+        elif last in _JOINING:
+            inner = {n.func.id for n in ast.walk(call) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+            inner |= {own[n.id] for n in ast.walk(call) if isinstance(n, ast.Name) and own.get(n.id, n.id) != n.id}
+            for used in sorted(inner & own.keys()):
                 yield Hit(cell.number, call.lineno, f"the model holds a {used}, which exists in this notebook only")
+        elif is_estimator(last):
+            for given in (k.value for k in call.keywords if k.arg in _FUNCTIONS):
+                yield from _held(cell.number, call, given, own)
 
 
-def _own(facts: Facts) -> frozenset[str]:
-    """The classes, functions and named lambdas of the notebook."""
+def _held(cell: int, call: ast.Call, given: ast.expr | None, own: Mapping[str, str]) -> Iterator[Hit]:
+    """A function of the notebook that is made part of a model."""
+    if isinstance(given, ast.Lambda):
+        yield Hit(cell, call.lineno, "the model holds a lambda, which exists in this notebook only")
+    elif isinstance(given, ast.Name) and given.id in own:
+        yield Hit(cell, call.lineno, f"the model holds {given.id}, which exists in this notebook only")
+
+
+def _own(facts: Facts) -> Mapping[str, str]:
+    """Classes, functions and named lambdas of the notebook by name, and the objects of such classes by theirs."""
     statements = [s for c in facts.cells for s in c.body]
-    named = {s.name for s in statements if isinstance(s, ast.ClassDef | ast.FunctionDef)}
-    lambdas = [s for s in statements if isinstance(s, ast.Assign) and isinstance(s.value, ast.Lambda)]
-    return frozenset(named | {t.id for s in lambdas for t in s.targets if isinstance(t, ast.Name)})
+    found = {s.name: s.name for s in statements if isinstance(s, ast.ClassDef | ast.FunctionDef)}
+    for s in statements:
+        if isinstance(s, ast.Assign):
+            kind = dotted(s.value.func) if isinstance(s.value, ast.Call) else None
+            names = [t.id for t in s.targets if isinstance(t, ast.Name)]
+            if isinstance(s.value, ast.Lambda):
+                found |= {name: name for name in names}
+            elif kind in found and kind[:1].isupper():
+                found |= dict.fromkeys(names, kind)
+    return found
 
 
 RULES: Final = (
@@ -148,6 +178,7 @@ RULES: Final = (
         (
             "from sklearn.preprocessing import StandardScaler\nscaler = StandardScaler()\n"
             "def answer(row):\n    return scaler.transform(row)",
+            "word2idx = {'a': 1}\ndef encode(words):\n    return [word2idx[w] for w in words]",
         ),
         ("def answer(model, row):\n    return model.predict(row)",),
         _global_state,
@@ -158,8 +189,8 @@ RULES: Final = (
         "warning",
         "The last object under a name is often an experiment, not the one whose score is in the text.",
         "Give each its own name; else say which: taxiway ship --model NAME@CELL.",
-        (),
-        ("from sklearn.svm import SVC\nmodel = SVC()\nother = SVC(C=2)",),
+        ("# In [1]:\nmodel = LogisticRegression()\n# In [2]:\nmodel = RandomForestClassifier()",),
+        ("# In [1]:\nfirst = LogisticRegression()\n# In [2]:\nsecond = RandomForestClassifier()",),
         _rebound,
     ),
     Rule(
@@ -168,7 +199,11 @@ RULES: Final = (
         "warning",
         "A class or function of `__main__` cannot be found by another process: loading the model fails there.",
         "Use a transformer of the library, or do that step before the pipeline; `taxiway purify` gives it a module.",
-        ("from sklearn.preprocessing import FunctionTransformer\nt = FunctionTransformer(lambda x: x + 1)",),
+        (
+            "from sklearn.preprocessing import FunctionTransformer\nt = FunctionTransformer(lambda x: x + 1)",
+            "class Clean:\n    pass\nstep = Clean()\nmodel = make_pipeline(step, SVC())",
+            "def cut(text):\n    return text.split()\nv = TfidfVectorizer(tokenizer=cut)",
+        ),
         (
             "import numpy as np\nfrom sklearn.preprocessing import FunctionTransformer\n"
             "t = FunctionTransformer(np.log1p)",
