@@ -8,6 +8,7 @@ mistakes are INVALID_ARG (HTTP 400), all else is internal (500).
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ import triton_python_backend_utils as pb
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
 from . import graph, parameter, rules
+from .step import FOLDER, PARAMETER, Step
 
 Feed = dict[str, np.ndarray]
 
@@ -42,16 +44,23 @@ class TritonPythonModel:
         """Load the model; raises with every reason why it cannot serve under this configuration."""
         config = json.loads(args["model_config"])
         self.rules = parameter.read(config)
-        self.session = graph.session(config, Path(pb.get_model_dir()))
-        wrong = graph.mismatches(config, self.session)
+        folder = Path(pb.get_model_dir())
+        self.session = graph.session(config, folder)
+        self.step = _step(folder) if PARAMETER in config.get("parameters", {}) else None
+        wrong = graph.mismatches({**config, "input": self.step.inputs()} if self.step else config, self.session)
         if wrong:
             raise pb.TritonModelException("; ".join(wrong))
         self.batched = int(config["max_batch_size"]) > 0
         self.inputs = [entry["name"] for entry in config["input"]]
         self.optional = {entry["name"] for entry in config["input"] if entry.get("optional")}
         self.outputs = tuple(entry["name"] for entry in config["output"])
-        nodes = [*self.session.get_inputs(), *self.session.get_outputs()]
-        self.text = {node.name for node in nodes if node.type == "tensor(string)"}
+        entries = (*config["input"], *config["output"])
+        self.text = {entry["name"] for entry in entries if entry["data_type"] == "TYPE_STRING"}
+
+    def finalize(self) -> None:
+        """The stub unloads the model."""
+        if self.step:
+            self.step.close()
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
         """One response for each request, in order."""
@@ -115,7 +124,7 @@ class TritonPythonModel:
 
     def _together(self, group: list[Asked], feed: Feed) -> list[Any]:
         names = group[0].outputs
-        results = self.session.run(names, feed)
+        results = self._results(names, feed)
         ends = np.cumsum([asked.rows for asked in group])
         for name, result in zip(names, results, strict=True):
             if len(result) != ends[-1]:
@@ -128,11 +137,16 @@ class TritonPythonModel:
 
     def _alone(self, asked: Asked) -> Any:
         try:
-            return self._response(asked.outputs, self.session.run(asked.outputs, asked.feed))
+            return self._response(asked.outputs, self._results(asked.outputs, asked.feed))
+        except rules.BadRequest as error:
+            return _refusal(error)
         except InvalidArgument as error:
             return _refusal(f"the model does not accept these values: {graph.readable(error)}")
         except Exception as error:
             return _failure(f"the model failed: {graph.readable(error)}")
+
+    def _results(self, names: Sequence[str], feed: Feed) -> list[Any]:
+        return list(self.session.run(names, self.step(feed) if self.step else feed))
 
     def _response(self, names: Sequence[str], results: Sequence[Any]) -> Any:
         tensors = [
@@ -140,6 +154,13 @@ class TritonPythonModel:
             for name, result in zip(names, results, strict=True)
         ]
         return pb.InferenceResponse(tensors)
+
+
+def _step(folder: Path) -> Step:
+    python = os.environ.get("TAXIWAY_STEP_PYTHON")
+    if not python:
+        raise pb.TritonModelException(f"the model has a Python step, and no Python for it: {FOLDER}/requirements.txt")
+    return Step(python, folder / FOLDER, os.environ.get("TAXIWAY_RUN", ""))
 
 
 def _joined(group: Sequence[Asked]) -> Feed:
