@@ -47,8 +47,8 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 from xgboost import XGBClassifier, XGBRegressor, XGBRFClassifier
 
-from taxiway.app.build.prove import proved
-from taxiway.app.build.subject import subject
+from taxiway.app.build.options import Options
+from taxiway.app.build.ways import settled
 from taxiway.core.errors import Refused
 from taxiway.notebook import candidates
 from taxiway.notebook.record import Call
@@ -405,7 +405,7 @@ def test_every_row_of_the_matrix_has_its_examples_and_the_reverse():
 
 def evidence(run):
     (candidate,) = candidates.candidates(run)
-    return proved(candidate, subject(candidate, run))
+    return settled(candidate, run)[1]
 
 
 @pytest.mark.parametrize("row", [r for r in MATRIX if r.verdict == "exact"], ids=lambda r: r.key)
@@ -419,6 +419,23 @@ def test_what_is_called_exact_is_proved_on_all_rows(row):
         counted = {k: n for k, n in made.items() if k != "fine-tie"}
         assert counted == dict.fromkeys(counted, 0)
         assert made.get("fine-tie", 0) == 0 or row.key in ("neighbours", "float32", "hist-boosting", "lgbm-regressor")
+
+
+@pytest.mark.parametrize("row", [r for r in MATRIX if r.verdict == "step"], ids=lambda r: r.key)
+def test_what_has_no_right_conversion_is_proved_behind_a_python_step(row):
+    for run in EXAMPLES[row.key]():
+        (candidate,) = candidates.candidates(run)
+        subject, found = settled(candidate, run)
+        parity = found["parity"]
+        assert subject.step is not None
+        assert parity["rows"] >= 4
+        assert parity["label_flips"] == 0
+        assert sum(f["differing"] for k, f in parity["made"].items() if k != "fine-tie") == 0
+        assert "scikit-learn" in subject.step.requirements
+        assert subject.remarks[0].kind == "python-step"
+        with pytest.raises(Refused) as no:
+            settled(candidate, run, Options(python_step=False))
+        assert no.value.code == row.code
 
 
 @pytest.mark.parametrize("row", [r for r in MATRIX if r.verdict == "refused"], ids=lambda r: r.key)

@@ -64,7 +64,7 @@ def test_a_killed_stub_takes_its_server_with_it_and_both_are_replaced(keep: Keep
     os.kill(before.stubs[0], signal.SIGKILL)
     after = kept.replaced(before.run)
     assert kept.infer(ASK)
-    assert after.reason == f"the stub that runs the model (pid {before.stubs[0]}) ended"
+    assert after.reason == f"a process that runs the model (pid {before.stubs[0]}) ended"
     assert left(before.run) == NOTHING
 
 

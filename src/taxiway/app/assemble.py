@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from taxiway.app.build.builder import Built
+from taxiway.app.build.names import STEP_FILES
 from taxiway.catalog.manifest import NUMBER
 from taxiway.catalog.pbtxt import check, config_pbtxt, parse
 from taxiway.core import digest
@@ -16,7 +17,7 @@ _EVIDENCE: Final = ("contract", "golden", "parity", "profile", "lineage", "repla
 
 def contents(model: str, built: Built, *, timeout_ms: int = 10_000) -> Mapping[str, bytes]:
     """Logical path -> bytes; raises `Refused` when the written configuration would not mean the contract."""
-    config = config_pbtxt(model, built.contract, scalars=built.scalars)
+    config = config_pbtxt(model, built.contract, scalars=built.scalars, step=built.step)
     wrong = check(parse(config, f"{model}/config.pbtxt"), built.contract)
     if wrong:
         raise Refused(*(f"{model}/config.pbtxt: {w}" for w in wrong))
@@ -27,6 +28,9 @@ def contents(model: str, built: Built, *, timeout_ms: int = 10_000) -> Mapping[s
         "evidence/canary.json": digest.canonical(built.golden[0].to_json()),
         "service.json": digest.canonical({"timeout_ms": timeout_ms}),
     }
+    if built.step:
+        folder = f"repository/{model}/{NUMBER}/step"
+        files |= {f"{folder}/{name.removeprefix('step-')}": _read(built, name) for name in STEP_FILES}
     return files | {f"evidence/{name}.json": _read(built, f"{name}.json") for name in _EVIDENCE}
 
 

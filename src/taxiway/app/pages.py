@@ -13,8 +13,10 @@ _SUPPORT = """# What can be shipped
 
 Every row has a test of its own. **exact** means: the exported model gave the answers of the notebook's own model, on
 every row that the notebook showed and on rows made to break it (halfway between values, unknown categories, missing
-values, text beyond ASCII), in the exporting process and through the engine. **refused** means: there is no right
-conversion, so `taxiway ship` says so and names the way out; it never becomes a revision.
+values, text beyond ASCII), in the exporting process and through the engine. **step** means the same, but the first
+steps of the pipeline stay Python: they run in a process of their own in front of the ONNX model, in the same revision,
+with the notebook's own libraries. **refused** means: there is no right conversion, so `taxiway ship` says so and names
+the way out; it never becomes a revision.
 
 Whatever the table says, each build is proved anew on its own data.
 """

@@ -20,6 +20,7 @@ from taxiway.app.build import builder
 from taxiway.app.build.interpreter import Interpreter
 from taxiway.app.build.options import Options
 from taxiway.app.config.model import Config
+from taxiway.app.engines import install_step
 from taxiway.app.traffic import set_split, wait_ready, wake
 from taxiway.app.validate import machine
 from taxiway.app.wire import Platform
@@ -83,6 +84,7 @@ def options_of(config: Config) -> Options:
     return Options(
         opset=config.export.opset,
         ml_opset=config.export.ml_opset,
+        python_step=config.export.python_step,
         made_rows=config.parity.rows,
         max_batch=config.serving.max_batch,
         contract=config.contract,
@@ -150,6 +152,7 @@ def ship(
     )
     files = contents(named, built, timeout_ms=config.serving.timeout_ms)
     _validate(named, files, built.contract, steps)
+    install_step(built, python.path if python else None, steps.say)
     steps.begin("admit")
     stored, new = store.admit(platform.places.catalog, named, files)
     _admit(platform, stored)
@@ -180,7 +183,7 @@ def _validate(model: str, files: Mapping[str, bytes], contract: Contract, steps:
         for path, data in files.items()
         if path.startswith("repository/")
     }
-    found = validate.validate(repository, target=Target(), machine=machine(), contract=contract)
+    found = validate.validate(repository, target=Target(), machine=machine(), contract=contract, own=True)
     for mistake in found:
         if mistake.severity == "warning":
             steps.say(str(mistake))

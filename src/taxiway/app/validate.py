@@ -11,8 +11,9 @@ import psutil
 
 from taxiway.app.wire import Platform
 from taxiway.catalog import store
+from taxiway.catalog.store import Stored
 from taxiway.core.contract import Contract
-from taxiway.core.errors import Refused
+from taxiway.core.errors import Altered, Refused
 from taxiway.core.revision import Revision
 from taxiway.gates.mistake import Machine, Mistake, Target
 from taxiway.gates.validate import validate
@@ -31,14 +32,22 @@ def folder(path: Path) -> tuple[Mistake, ...]:
 def revision(platform: Platform, wanted: Revision) -> tuple[Mistake, ...]:
     """The mistakes of a stored revision, its contract included."""
     stored = store.load(platform.places.catalog, wanted)
-    return _found(stored.repository, stored.contract())
+    return _found(stored.repository, stored.contract(), own=_unaltered(stored))
 
 
-def _found(root: Path, contract: Contract | None) -> tuple[Mistake, ...]:
+def _unaltered(stored: Stored) -> bool:
+    try:
+        store.verify(stored)
+    except Altered:
+        return False
+    return True
+
+
+def _found(root: Path, contract: Contract | None, *, own: bool = False) -> tuple[Mistake, ...]:
     outside: list[Mistake] = []
     files = dict(_files(root, outside))
     unread = {m.path for m in outside}
-    found = validate(files, target=Target(), machine=machine(), contract=contract)
+    found = validate(files, target=Target(), machine=machine(), contract=contract, own=own)
     # A file that was not read is there all the same.
     return tuple(sorted({*outside, *(m for m in found if m.path not in unread)}))
 

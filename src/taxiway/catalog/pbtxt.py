@@ -19,17 +19,19 @@ from taxiway.core.errors import Refused
 from taxiway.core.tensor import FLOATS
 
 CONTRACT_PARAMETER: Final = "taxiway_contract"
+STEP_PARAMETER: Final = "taxiway_step"
 _PLATFORM: Final = "onnxruntime_onnx"
 
 
 def config_pbtxt(
-    model: str, contract: Contract, *, scalars: frozenset[str] = frozenset(), warm_up: bool = False
+    model: str, contract: Contract, *, scalars: frozenset[str] = frozenset(), warm_up: bool = False, step: bool = False
 ) -> str:
     """The text of config.pbtxt for an ONNX model.
 
     `scalars` names tensors that the graph has as [N] and the contract as [N, 1]. `warm_up` has the server send
     itself a row of zeros (empty strings) while loading: only for models that accept such a row, since the
-    others would be refused. A golden sample, asked before traffic comes, warms every model.
+    others would be refused. A golden sample, asked before traffic comes, warms every model. `step` says that a Python
+    step stands in front of the graph (only this product's backend can run it).
     """
     config = pb.ModelConfig(name=model, platform=_PLATFORM, max_batch_size=contract.max_batch)
     for field in contract.inputs:
@@ -42,6 +44,8 @@ def config_pbtxt(
     if warm_up:
         _warm_up(config, contract)
     config.parameters[CONTRACT_PARAMETER].string_value = json.dumps(enforced(contract), sort_keys=True)
+    if step:
+        config.parameters[STEP_PARAMETER].string_value = "step"
     return str(text_format.MessageToString(config))
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from taxiway.engine import steps
 from taxiway.engine.home import EngineHome
 from taxiway.engine.spec import EngineSpec
 from taxiway.engine.status import Ports
@@ -21,7 +22,8 @@ class Command:
 
 def command(engine: EngineHome, spec: EngineSpec, ports: Ports, run: str) -> Command:
     """One server that serves exactly `spec`'s model, on loopback, with shared memory named `run`."""
-    return Command(argv=(str(engine.server), *_options(engine, spec, ports, run)), env=_environment(engine))
+    environment = _environment(engine) | _of_step(spec, run)
+    return Command(argv=(str(engine.server), *_options(engine, spec, ports, run)), env=environment)
 
 
 def shared_memory_prefix(run: str) -> str:
@@ -52,6 +54,13 @@ def _options(engine: EngineHome, spec: EngineSpec, ports: Ports, run: str) -> li
         # This form reaches Python-based backends of any name.
         f"--backend-config=python,shm-region-prefix-name={shared_memory_prefix(run)}",
     ]
+
+
+def _of_step(spec: EngineSpec, run: str) -> dict[str, str]:
+    """What the stub must know to start the model's Python step, if it has one."""
+    wanted = steps.need(spec.version)
+    python = None if wanted is None else steps.located(spec.home, wanted)
+    return {} if python is None else {"TAXIWAY_STEP_PYTHON": str(python), "TAXIWAY_RUN": shared_memory_prefix(run)}
 
 
 def _environment(engine: EngineHome) -> dict[str, str]:

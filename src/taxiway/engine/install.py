@@ -28,7 +28,7 @@ Progress = Callable[[str], None]
 
 _SPACE: Final = 700_000_000  # bytes: the server 150 MB, packages 170 MB, and both once more while unpacking
 _GLIBC: Final = (2, 35)
-_PIP: Final = ("--disable-pip-version-check", "--no-input", "--only-binary=:all:", "--no-deps", "--quiet")
+PIP: Final = ("--disable-pip-version-check", "--no-input", "--only-binary=:all:", "--no-deps", "--quiet")
 
 
 def install(home: Path, *, python: Path | None = None, progress: Progress) -> EngineHome:
@@ -105,17 +105,18 @@ def _environment(home: Path, interpreter: Interpreter, progress: Progress) -> st
     shutil.rmtree(folder, ignore_errors=True)
     progress(f"making the engine's environment with Python {interpreter.series} ({interpreter.executable})")
     venv = folder / "venv"
-    _run([str(interpreter.executable), "-m", "venv", "--without-pip", str(venv)], "make a virtual environment")
+    run([str(interpreter.executable), "-m", "venv", "--without-pip", str(venv)], "make a virtual environment")
     progress("installing numpy and ONNX Runtime for the engine")
-    pip = [sys.executable, "-m", "pip", "--python", str(venv / "bin/python"), "install", *_PIP]
-    _run([*pip, "-r", str(homes.REQUIREMENTS)], "install the engine's packages")
+    pip = [sys.executable, "-m", "pip", "--python", str(venv / "bin/python"), "install", *PIP]
+    run([*pip, "-r", str(homes.REQUIREMENTS)], "install the engine's packages")
     progress("installing the Triton server (145 MB)")
-    _run([*pip, "--target", str(folder / "triton"), homes.WHEEL], "install the Triton server")
-    _run([str(venv / "bin/python3"), "-I", "-c", "import numpy, onnxruntime"], "import the engine's packages")
+    run([*pip, "--target", str(folder / "triton"), homes.WHEEL], "install the Triton server")
+    run([str(venv / "bin/python3"), "-I", "-c", "import numpy, onnxruntime"], "import the engine's packages")
     return name
 
 
-def _run(argv: list[str], aim: str) -> None:
+def run(argv: list[str], aim: str) -> None:
+    """Run a command of an installation; raises `Refused` with the end of what it said."""
     done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
         tail = "\n".join(f"    {line}" for line in done.stdout.strip().splitlines()[-12:])

@@ -22,7 +22,7 @@ from typing import Final
 
 from taxiway.core.errors import Refused
 from taxiway.core.sample import Golden
-from taxiway.engine import backoff, canary, home, ports, proc, server, status
+from taxiway.engine import backoff, canary, home, ports, proc, server, status, steps
 from taxiway.engine.canary import Canary
 from taxiway.engine.home import EngineHome
 from taxiway.engine.server import Server
@@ -141,11 +141,15 @@ class _Keeper:
         return found
 
     def _started(self) -> Server:
-        version = self.spec.repository / self.spec.model / str(self.spec.number)
-        if not version.is_dir():
-            raise Refused(f"There is no {version}: the revision's files must be in place before its engine starts.")
+        if not self.spec.version.is_dir():
+            raise Refused(
+                f"There is no {self.spec.version}: the revision's files must be in place before its engine starts."
+            )
         if self.before_start:
             self.before_start()
+        wanted = steps.need(self.spec.version)
+        if wanted is not None:
+            steps.install(self.spec.home, wanted, progress=self.log)
         # Located once, and only when needed: an upgrade of the engine is no reason to stop what runs.
         self.engine = self.engine or home.locate(self.spec.home)
         run = server.new_run()
@@ -204,7 +208,7 @@ class _Keeper:
     def _ending(self, current: Server, ended: list[int]) -> str:
         if current.pid in ended:
             return server.epitaph(current, self.spec.log_file)
-        return f"the stub that runs the model (pid {ended[0]}) ended"
+        return f"a process that runs the model (pid {ended[0]}) ended"
 
     def _replace(self, current: Server, reason: str, was_ready: bool) -> None:
         server.end(current, grace_s=0)

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -62,9 +62,30 @@ def find(python: Path | None = None) -> Interpreter:
     )
 
 
+def of_series(series: str, first: Path | None = None) -> Path:
+    """A Python of this series (`3.13`) to make environments with, `first` before all others; raises `Refused`."""
+    wanted = [int(part) for part in series.split(".")]
+    own = Path(sys.executable) if list(sys.version_info[:2]) == wanted else None
+    looked = []
+    for candidate in _distinct([p for p in (first, own) if p] + list(_named([f"python{series}"]))):
+        facts = _ask(candidate)
+        if facts is not None and facts["version"][:2] == wanted:
+            return Path(facts["executable"])
+        looked.append(str(candidate))
+    raise Refused(
+        f"The model's Python step needs Python {series}, and none was found. Install one: "
+        f"`apt-get install python{series} python{series}-venv` or `uv python install {series}`.",
+        "Looked at: " + (", ".join(looked) or f"nothing: no python{series} on PATH, in pyenv or in uv"),
+    )
+
+
 def _candidates() -> Iterator[Path]:
+    return _distinct(_places())
+
+
+def _distinct(paths: Iterable[Path]) -> Iterator[Path]:
     seen: set[Path] = set()
-    for path in _places():
+    for path in paths:
         resolved = path.resolve()
         if resolved not in seen:
             seen.add(resolved)
@@ -74,7 +95,11 @@ def _candidates() -> Iterator[Path]:
 def _places() -> Iterator[Path]:
     if sys.version_info[:2] in VERSIONS:
         yield Path(sys.executable)
-    names = [f"python{major}.{minor}" for major, minor in VERSIONS]
+    yield from _named([f"python{major}.{minor}" for major, minor in VERSIONS])
+
+
+def _named(names: Sequence[str]) -> Iterator[Path]:
+    """Where programs of these names are: on PATH, in pyenv, in uv."""
     for name in names:
         on_path = (shutil.which(name, path=folder) for folder in os.environ.get("PATH", "").split(os.pathsep))
         yield from (Path(found) for found in on_path if found)

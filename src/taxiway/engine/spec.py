@@ -32,6 +32,11 @@ class EngineSpec:
     canary_every_s: float = 3.0
     canary_timeout_s: float = 5.0
 
+    @property
+    def version(self) -> Path:
+        """The folder of the model's files."""
+        return self.repository / self.model / str(self.number)
+
     def to_json(self) -> dict[str, Any]:
         return {k: str(v) if isinstance(v, Path) else v for k, v in asdict(self).items()}
 

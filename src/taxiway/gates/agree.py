@@ -5,7 +5,7 @@ A contract, when there is one, is held against the configuration alone; what fol
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import onnx
@@ -15,7 +15,8 @@ from taxiway.core.contract import Contract, Field
 from taxiway.gates.config import Read
 from taxiway.gates.mistake import Mistake, SayAt, at_key
 
-_TYPES: Final = {
+KINDS: Final = ("input", "output")
+TYPES: Final = {
     onnx.TensorProto.FLOAT: "TYPE_FP32",
     onnx.TensorProto.DOUBLE: "TYPE_FP64",
     onnx.TensorProto.FLOAT16: "TYPE_FP16",
@@ -32,15 +33,16 @@ _TYPES: Final = {
 }
 
 
-def check(found: Read, path: str, model: Any) -> Iterator[Mistake]:
-    """Where a configuration and an ONNX model disagree."""
+def check(found: Read, path: str, model: Any, kinds: Sequence[str] = KINDS) -> Iterator[Mistake]:
+    """Where a configuration and an ONNX model disagree, in their tensors of these `kinds`."""
     say = at_key(path, found.at)
     stored = {t.name for t in model.graph.initializer}
     ends = {
         "input": {v.name: v for v in model.graph.input if v.name not in stored},
         "output": {v.name: v for v in model.graph.output},
     }
-    for kind, values in ends.items():
+    for kind in kinds:
+        values = ends[kind]
         entries = list(getattr(found.config, kind))
         for i, entry in enumerate(entries):
             where = f"{kind}[{i}]"
@@ -70,7 +72,7 @@ def _unnamed(found: Read, say: SayAt, kind: str, values: Mapping[str, Any]) -> I
 def _entry(found: Read, say: SayAt, where: str, entry: Any, value: Any) -> Iterator[Mistake]:
     kind = where.partition("[")[0]
     declared = pb.DataType.Name(entry.data_type)
-    have = _TYPES.get(value.type.tensor_type.elem_type, "a type the engine cannot carry")
+    have = TYPES.get(value.type.tensor_type.elem_type, "a type the engine cannot carry")
     # What was not written at all is told of elsewhere.
     if entry.data_type != pb.TYPE_INVALID and declared != have:
         yield say(f"{where}.data_type", f"{kind} {entry.name!r} is {have} in the model, not {declared}")

@@ -6,22 +6,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from taxiway.core.contract import Contract
-from taxiway.gates import agree, capacity, config, external, graph, layout, pickles, serving, torchscript
+from taxiway.gates import agree, capacity, config, external, graph, layout, pickles, serving, step, torchscript
 from taxiway.gates.config import Read
 from taxiway.gates.mistake import Machine, Mistake, Target
+from taxiway.gates.step import PARAMETER as STEP_PARAMETER
 
 Files = Mapping[str, bytes]
 
 
 def validate(
-    files: Files, *, target: Target, machine: Machine, contract: Contract | None = None
+    files: Files, *, target: Target, machine: Machine, contract: Contract | None = None, own: bool = False
 ) -> tuple[Mistake, ...]:
-    """Every mistake in `files` (path in the repository -> bytes), in the order of paths and lines."""
+    """Every mistake in `files` (path in the repository -> bytes), in the order of paths and lines.
+
+    `own` says that a build made them: the pickle of a model's Python step is then what it should be.
+    """
     found = set(layout.repository(files))
     for model in layout.models(files) if "config.pbtxt" not in files else ():
         found |= set(_model(files, model, target, machine, contract))
+    steps = {p for m in layout.models(files) for p in _step(files, m)} if own else set()
     for path, data in files.items():
-        found |= set(pickles.scan(path, data))
+        found |= set(pickles.scan(path, data)) if path not in steps else set()
     return tuple(sorted(found))
 
 
@@ -34,7 +39,10 @@ def _model(files: Files, model: str, target: Target, machine: Machine, contract:
     default = (known.default_model_filename if known is not None else "") or layout.FILES.get(backend)
     versions = layout.versions(files, model)
     graphs = _graphs(files, [f"{model}/{v}/{default or 'model.onnx'}" for v in versions])
-    used = _used(known, model, graphs)
+    stepped = known is not None and STEP_PARAMETER in known.parameters
+    used = _used(known, model, graphs) | (_step(files, model) if stepped else frozenset())
+    if stepped:
+        yield from step.check(files, model, versions, path)
     yield from layout.check(files, model, default, needs_file=backend != "ensemble", used=used)
     if known is not None:
         size = max((_size(files, f"{model}/{v}/") for v in versions), default=0)
@@ -43,7 +51,7 @@ def _model(files: Files, model: str, target: Target, machine: Machine, contract:
         if contract is not None:
             yield from agree.with_contract(read, path, contract)
     for where, made in graphs.items():
-        yield from _graph(files, where, made, read, path, target)
+        yield from _graph(files, where, made, read, path, target, step.gives(files, where) if stepped else None)
     if backend in ("pytorch", "pytorch_libtorch"):
         for where in (f"{model}/{v}/{default}" for v in versions):
             if _is_there(files, where):
@@ -90,15 +98,27 @@ def _used(known: Any, model: str, graphs: Mapping[str, Any | None]) -> frozenset
     return frozenset(beside) | (serving.used(known, model) if known is not None else frozenset())
 
 
-def _graph(files: Files, where: str, made: Any | None, read: Read, path: str, target: Target) -> Iterator[Mistake]:
+def _step(files: Files, model: str) -> frozenset[str]:
+    """The files of a model's Python steps."""
+    wanted = (f"{model}/{v}/{step.FOLDER}/{name}" for v in layout.versions(files, model) for name in step.FILES)
+    return frozenset(path for path in wanted if path in files)
+
+
+def _graph(
+    files: Files, where: str, made: Any | None, read: Read, path: str, target: Target, between: step.Tensors | None
+) -> Iterator[Mistake]:
+    """`between` are the tensors that a Python step gives to the model, when it has one."""
     if made is None:
         yield Mistake(where, 0, 0, "error", "this is no ONNX model")
         return
     known = read.config
     batched = known is not None and known.max_batch_size > 0
-    served = None if known is None else frozenset(e.name for e in (*known.input, *known.output))
+    inputs = between.keys() if between is not None else {e.name for e in (known.input if known is not None else ())}
+    served = None if known is None else frozenset(inputs) | {e.name for e in known.output}
     if known is not None:
-        yield from agree.check(read, path, made)
+        yield from agree.check(read, path, made, kinds=("output",) if between is not None else agree.KINDS)
+    if between is not None:
+        yield from step.agree(where, between, made)
     yield from graph.check(made, where, files, target, batched=batched, served=served)
 
 

@@ -1,6 +1,7 @@
 """What can be exported, as data: one row for each kind of model, with what happens to it.
 
-`exact` rows pass the parity proof on the notebook's rows and on made ones. `refused` rows have no right conversion, or
+`exact` rows pass the parity proof on the notebook's rows and on made ones. `step` rows pass it with a Python step in
+front of the ONNX model. `refused` rows have no right conversion, or
 one that is known to be silently wrong: they never become a revision, and the refusal names the way out. Every row has
 a test of its own name, and docs/support.md is written from this table.
 """
@@ -10,12 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Verdict = Literal["exact", "refused"]
+Verdict = Literal["exact", "step", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`key` is unique; `code` is that of the refusal; `note` says what to know, or the way out."""
+    """`key` is unique; `code` is that of the refusal (of a step: by ONNX alone); `note` says what to know, or the way
+    out.
+    """
 
     key: str
     library: str
@@ -27,6 +30,10 @@ class Row:
 
 def _exact(key: str, library: str, what: str, note: str = "") -> Row:
     return Row(key, library, what, "exact", note)
+
+
+def _step(key: str, library: str, what: str, code: str, note: str) -> Row:
+    return Row(key, library, what, "step", note, code)
 
 
 def _refused(key: str, library: str, what: str, code: str, note: str) -> Row:
@@ -61,12 +68,12 @@ MATRIX: Final[tuple[Row, ...]] = (
     _exact("number-categories", _SK, "categories that are whole numbers", "int64, also when the table has floats"),
     _exact("sigmoid", _SK, "CalibratedClassifierCV(method='sigmoid') inside or around an estimator"),
     _exact("text-ascii", _SK, "TfidfVectorizer and CountVectorizer with an ASCII token pattern"),
-    _refused(
+    _step(
         "text-accents",
         _SK,
-        "TfidfVectorizer with the default token pattern",
+        "TfidfVectorizer and CountVectorizer with any token pattern",
         "parity",
-        r"accents and other scripts are split otherwise: token_pattern=r'[a-zA-Z0-9_]+'",
+        r"for ONNX alone: token_pattern=r'[a-zA-Z0-9_]+'",
     ),
     _refused(
         "isotonic",
@@ -83,14 +90,14 @@ MATRIX: Final[tuple[Row, ...]] = (
         "no-conversion",
         "encode them in the pipeline (OneHotEncoder in a ColumnTransformer)",
     ),
-    _refused(
+    _step(
         "function",
         _SK,
         "FunctionTransformer, transformers of your own",
         "no-conversion",
-        "do that step before the pipeline, or use a transformer of scikit-learn",
+        "also with functions of the notebook, and of files next to it",
     ),
-    _refused("bins", _SK, "KBinsDiscretizer(encode='onehot')", "no-conversion", "encode='onehot-dense'"),
+    _step("bins", _SK, "KBinsDiscretizer(encode='onehot')", "no-conversion", "ONNX alone: encode='onehot-dense'"),
     _refused(
         "several-targets", _SK, "classifiers of several targets", "not-exportable", "fit one classifier for each target"
     ),

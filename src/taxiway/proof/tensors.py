@@ -83,6 +83,13 @@ def beyond_float32(inputs: Signature, table: Any) -> list[str]:
     return found
 
 
+def dense(rows: Any) -> Any:
+    """What a transformer gives as a table: sparse matrices written out, lists as arrays."""
+    if hasattr(rows, "toarray"):
+        return rows.toarray()
+    return rows if hasattr(rows, "iloc") else np.asarray(rows)
+
+
 def used(inputs: Signature, names: Sequence[str]) -> Signature:
     """Only the inputs that the exported graph has."""
     return tuple(i for i in inputs if i.name in names)

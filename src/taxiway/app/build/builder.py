@@ -47,14 +47,15 @@ _LIBRARIES: Final = (
     "lightgbm",
     "torch",
 )
-_FORMAT: Final = 3
+_FORMAT: Final = 4
 _PROCESS: Final = "taxiway.app.build.process"
 _SUMS: Final = "sums.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A finished build. `scalars` names outputs whose graph tensor has one value per row and no column.
+    """A finished build. `scalars` names outputs whose graph tensor has one value per row and no column; `step` says
+    whether a Python step stands in front of the graph.
 
     `sums` are the digests of the files in `folder`.
     """
@@ -65,6 +66,7 @@ class Built:
     scalars: frozenset[str]
     summary: dict[str, Any]
     sums: Mapping[str, str]
+    step: bool = False
 
 
 def build(
@@ -176,6 +178,7 @@ def _read(folder: Path) -> Built:
             scalars=frozenset(summary["scalars"]),
             summary=summary,
             sums=json.loads((folder / _SUMS).read_text()),
+            step=summary["step"],
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Refused(f"the build in {folder} cannot be read ({error}); remove it and ship again") from error

@@ -9,12 +9,15 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`made_rows` are the rows made to break the export; `contract` is the part of taxiway.yaml of that name."""
+    """`made_rows` are the rows made to break the export; `contract` is the part of taxiway.yaml of that name;
+    `python_step` allows what has no right conversion to stay Python.
+    """
 
     opset: int = 17
     ml_opset: int = 3
     made_rows: int = 200
     max_batch: int = 128
+    python_step: bool = True
     contract: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:

@@ -16,9 +16,10 @@ from typing import Any, Final
 from taxiway import __version__
 from taxiway.app.build.inputs import Reads
 from taxiway.app.build.options import Options
-from taxiway.app.build.prove import finite, proved
+from taxiway.app.build.prove import finite
 from taxiway.app.build.speak import Progress, speak
-from taxiway.app.build.subject import Subject, subject
+from taxiway.app.build.subject import Subject
+from taxiway.app.build.ways import settled
 from taxiway.core.errors import Refused
 from taxiway.notebook import candidates, findings, imports, outputs, read, session
 from taxiway.notebook.candidates import Candidate
@@ -43,8 +44,7 @@ def _build(spec: dict[str, Any], progress: Progress) -> None:
     inputs = dict(reads.inputs)
     candidate = candidates.choose(candidates.candidates(run), spec["model"], path.name)
     progress(f"model {candidate.label}: {candidate.class_name}")
-    what = subject(candidate, run, options)
-    evidence = proved(candidate, what, options)
+    what, evidence = settled(candidate, run, options, progress)
     errors = evidence["parity"]
     extra = sum(kind["rows"] for kind in errors["made"].values())
     progress(f"parity: {errors['rows']} rows and {extra} made ones, largest error {errors['max_abs_error']:.2g}")
@@ -58,6 +58,7 @@ def _build(spec: dict[str, Any], progress: Progress) -> None:
     files = {
         "model.onnx": what.model,
         "requirements.txt": "".join(f"{n}=={v}\n" for n, v in pins.items()).encode(),
+        **(what.step.files() if what.step else {}),
     }
     _write(out, files | {f"{name}.json": _text(value) for name, value in values.items()})
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from taxiway.app import overrides
+from taxiway.app.build import step
 from taxiway.app.build.options import DEFAULTS, Options
 from taxiway.app.build.subject import MadeCase, Subject
 from taxiway.core.contract import Contract
@@ -24,10 +25,16 @@ _TOLERATED: Final = frozenset({"fine-tie"})
 # Of the notebook's own rows, this many are asked again in the serving engine.
 _REPLAYED: Final = 256
 
+Served = step.Alone | step.Stepped
+
 
 def proved(candidate: Candidate, subject: Subject, options: Options = DEFAULTS) -> dict[str, Any]:
     """Evidence by name; raises Refused with the offending rows when the export answers otherwise."""
-    served = ort.Served(subject.model)
+    with step.served(subject.model, subject.step) as served:
+        return _proved(candidate, subject, served, options)
+
+
+def _proved(candidate: Candidate, subject: Subject, served: Served, options: Options) -> dict[str, Any]:
     limits = parity.tolerance(subject.cases)
     found = parity.compare(subject.cases, [served.run(c.feeds) for c in subject.cases], limits)
     if found.offences:
@@ -48,12 +55,12 @@ def proved(candidate: Candidate, subject: Subject, options: Options = DEFAULTS) 
             "onnxruntime": ort.VERSION,
             "onnxruntime_least": graph.least_runtime(subject.model),
             "made": {kind: figures for kind, (figures, _) in made.items()},
-            "empty": ort.empty(subject.model, subject.cases[0].feeds, served.scalars),
+            "empty": served.empty(subject.cases[0].feeds),
         },
         "replay": _replay(subject.cases, found, [case for _, case in made.values() if case is not None]),
         "profile": profile.profile(subject.cases, subject.columns),
         "build": {"candidate": candidate.label, "class": candidate.class_name, "score": finite(candidate.score)}
-        | {"scalars": sorted(served.scalars)},
+        | {"scalars": sorted(served.scalars), "step": subject.step is not None},
     }
 
 
@@ -84,7 +91,7 @@ def _differs(candidate: Candidate, found: Parity, which: str) -> Refused:
 
 
 def _made(
-    candidate: Candidate, made: MadeCase, served: ort.Served, limits: Tolerance
+    candidate: Candidate, made: MadeCase, served: Served, limits: Tolerance
 ) -> tuple[dict[str, Any], Case | None]:
     """Figures of one kind of made rows, and those of them that are answered alike."""
     if made.case is None:

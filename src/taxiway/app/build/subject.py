@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 import numpy as np
 
+from taxiway.app.build import step
 from taxiway.app.build.options import DEFAULTS, Options
+from taxiway.app.build.step import Packed
 from taxiway.core import digest
 from taxiway.core.errors import Refused
 from taxiway.notebook import candidates, rebuild, rows, torch_calls
 from taxiway.notebook.candidates import Candidate
 from taxiway.notebook.findings import Finding
+from taxiway.notebook.rebuild import Rebuilt
 from taxiway.notebook.session import Run
 from taxiway.proof import export, made, ort, parity, pytorch, ready, tensors
 from taxiway.proof.cases import Array, Case, merged
+from taxiway.proof.split import Split, splits
 from taxiway.proof.tensors import Signature
+
+# So many rows show what comes out of a Python step.
+_LOOKED_AT: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,54 +51,146 @@ class Subject:
     made: tuple[MadeCase, ...] = ()
     allowed: Mapping[str, tuple[Any, ...]] | None = None
     remarks: tuple[Finding, ...] = ()
+    step: Packed | None = None
 
 
-def subject(candidate: Candidate, run: Run, options: Options = DEFAULTS) -> Subject:
-    """The subject of `candidate`; raises `Refused` when it cannot be exported or nothing is known to be right."""
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One way to serve a model; `python` are the classes that stay Python in front of the ONNX part."""
+
+    subject: Callable[[], Subject]
+    python: tuple[str, ...] = ()
+
+
+def attempts(candidate: Candidate, run: Run, options: Options = DEFAULTS) -> Iterator[Attempt]:
+    """The ways to serve `candidate`, the best first; ONNX alone, then behind ever longer Python steps.
+
+    Raises `Refused`, as each attempt does, when it cannot be exported or nothing is known to be right.
+    """
     if candidate.is_torch:
-        return _from_torch(candidate, run)
-    return _from_onnx(candidate, run) if candidate.is_onnx else _from_estimator(candidate, run, options)
+        yield Attempt(lambda: _from_torch(candidate, run))
+    elif candidate.is_onnx:
+        yield Attempt(lambda: _from_onnx(candidate, run))
+    else:
+        export.refuse(candidate.model)
+        rebuilt = rebuild.rebuild(candidate, run.calls)
+        yield Attempt(lambda: _converted(candidate, rebuilt, options))
+        for split in splits(rebuilt.estimator) if options.python_step else ():
+            yield Attempt(partial(_stepped, candidate, rebuilt, options, split), split.names)
 
 
-def _from_estimator(candidate: Candidate, run: Run, options: Options) -> Subject:
-    export.refuse(candidate.model)
-    rebuilt = rebuild.rebuild(candidate, run.calls)
+def _stepped(candidate: Candidate, rebuilt: Rebuilt, options: Options, split: Split) -> Subject:
+    """The front of a split as a Python step, the rest as ONNX."""
+    rows_asked = _asked_rows(candidate, rebuilt)
+    inputs, asked = rows_asked.inputs, rows_asked.asked
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        between = tensors.dense(split.front.transform(rows.take(asked, range(min(len(asked), _LOOKED_AT)))))
+    if between.ndim > 2 or (hasattr(between, "iloc") and not rows.columns(between)):
+        raise Refused(
+            f"{' + '.join(split.names)} gives no table: no matrix, named columns or texts", code="not-servable"
+        )
+    inner = tensors.signature(split.rest, between, rows_asked.shape.outputs)
+    _, gives = next(export.conversions(split.rest, inner, opset=options.opset, ml_opset=options.ml_opset))
+    packed = step.pack(split.front, asked, inputs, gives, Path.cwd())
+    cases = _cases(rows_asked, inputs, options)
+    conversions = export.conversions(split.rest, inner, opset=options.opset, ml_opset=options.ml_opset)
+    with step.running(packed) as running:
+        model = _nearest(conversions, cases.all, lambda data: step.Stepped(running, data))
+        packed = replace(packed, requirements=step.requirements(running.used()))
+    remarks = (*_rounding(candidate, cases.exact, cases.case), *_failing(candidate, cases.made, stepped=True))
+    return replace(_subject(model, rebuilt, rows_asked, cases), remarks=remarks, step=packed)
+
+
+def _converted(candidate: Candidate, rebuilt: Rebuilt, options: Options) -> Subject:
+    """All of it as ONNX."""
+    rows_asked = _asked_rows(candidate, rebuilt)
+    estimator, inputs = rebuilt.estimator, rows_asked.inputs
+    _, kept = next(export.conversions(estimator, inputs, opset=options.opset, ml_opset=options.ml_opset))
+    cases = _cases(rows_asked, kept, options)
+    conversions = export.conversions(estimator, inputs, opset=options.opset, ml_opset=options.ml_opset)
+    model = _nearest(conversions, cases.all, ort.Served)
+    unused = tuple(i.name for i in inputs if i not in kept)
+    remarks = (
+        *_rounding(candidate, cases.exact, cases.case),
+        *_unused(candidate, unused),
+        *_failing(candidate, cases.made),
+    )
+    return replace(_subject(model, rebuilt, rows_asked, cases), remarks=remarks)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """The notebook's rows: as they are, and as requests carry them."""
+
+    estimator: Any
+    shape: export.Shape
+    inputs: Signature
+    table: Any
+    asked: Any
+    allowed: Mapping[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cases:
+    """The original's answers: to the rows as requests carry them, as they are, and to made ones."""
+
+    kept: Signature
+    case: Case
+    exact: Case
+    made: tuple[MadeCase, ...]
+
+    @property
+    def all(self) -> list[Case]:
+        """What a conversion is judged by."""
+        return [self.case, *(m.case for m in self.made if m.case is not None)]
+
+
+def _asked_rows(candidate: Candidate, rebuilt: Rebuilt) -> _Asked:
     estimator, table = rebuilt.estimator, rebuilt.table(rebuilt.rows)
     shape = export.shape(estimator)
     inputs = tensors.signature(estimator, table, shape.outputs)
     _within_float32(candidate, inputs, table)
     # Requests carry float32, so that is what the original is asked as well.
     asked = tensors.as_asked(inputs, table)
-    allowed = tensors.allowed(estimator, inputs)
-    _, kept = next(export.conversions(estimator, inputs, opset=options.opset, ml_opset=options.ml_opset))
+    return _Asked(estimator, shape, inputs, table, asked, tensors.allowed(estimator, inputs))
 
-    def ask(given: Any) -> Case:
-        return export.case(estimator, tensors.feeds(kept, given), given)
 
-    case, exact = ask(asked), export.case(estimator, tensors.feeds(kept, asked), table)
-    extra = made.made(kept, asked, options.made_rows) if options.made_rows else ()
-    tried = tuple(_tried(m, _permitted(tensors.feeds(inputs, m.table), allowed), ask) for m in extra)
-    conversions = export.conversions(estimator, inputs, opset=options.opset, ml_opset=options.ml_opset)
-    model = _nearest(conversions, [case, *(m.case for m in tried if m.case is not None)])
-    unused = tuple(i.name for i in inputs if i not in kept)
+def _cases(given: _Asked, kept: Signature, options: Options) -> _Cases:
+    def ask(table: Any) -> Case:
+        return export.case(given.estimator, tensors.feeds(kept, table), table)
+
+    exact = export.case(given.estimator, tensors.feeds(kept, given.asked), given.table)
+    extra = made.made(kept, given.asked, options.made_rows) if options.made_rows else ()
+    tried = tuple(_tried(m, _permitted(tensors.feeds(given.inputs, m.table), given.allowed), ask) for m in extra)
+    return _Cases(kept, ask(given.asked), exact, tried)
+
+
+def _subject(model: bytes, rebuilt: Rebuilt, given: _Asked, cases: _Cases) -> Subject:
+    names = {i.name for i in cases.kept}
     return Subject(
         model=model,
-        cases=(case,),
-        columns={tensors.WHOLE: rebuilt.names, "probabilities": shape.classes},
+        cases=(cases.case,),
+        columns={tensors.WHOLE: rebuilt.names, "probabilities": given.shape.classes},
         dims={},
         training=digest.of_bytes(b"\n".join(rows.keys(rebuilt.train))),
-        made=tried,
-        allowed={n: v for n, v in allowed.items() if n not in unused},
-        remarks=(*_rounding(candidate, exact, case), *_unused(candidate, unused), *_failing(candidate, tried)),
+        made=cases.made,
+        allowed={n: v for n, v in given.allowed.items() if n in names},
     )
 
 
-def _nearest(conversions: Iterator[tuple[bytes, Signature]], cases: Sequence[Case]) -> bytes:
+class _Runs(Protocol):
+    def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]: ...
+
+
+def _nearest(
+    conversions: Iterator[tuple[bytes, Signature]], cases: Sequence[Case], serve: Callable[[bytes], _Runs]
+) -> bytes:
     """The first conversion that answers all rows alike, else the one that errs on the fewest."""
     limits = parity.tolerance(cases)
     best: tuple[int, bytes] | None = None
     for model, _ in conversions:
-        served = ort.Served(model)
+        served = serve(model)
         wrong = sum(parity.compare([c], [served.run(c.feeds)], limits).offending_rows for c in cases)
         if best is None or wrong < best[0]:
             best = (wrong, model)
@@ -156,13 +258,14 @@ def _unused(candidate: Candidate, names: tuple[str, ...]) -> tuple[Finding, ...]
     return (Finding("unused-column", candidate.cell, 1, message),)
 
 
-def _failing(candidate: Candidate, tried: Sequence[MadeCase]) -> tuple[Finding, ...]:
+def _failing(candidate: Candidate, tried: Sequence[MadeCase], *, stepped: bool = False) -> tuple[Finding, ...]:
     failing = [f"{m.refused} of kind {m.kind}" for m in tried if m.refused]
     if not failing:
         return ()
+    then = "and so will the service" if stepped else "where the service will answer"
     message = (
-        f"{candidate.class_name} fails on rows that callers can send ({', '.join(failing)}), where the service will "
-        "answer; forbid such values in the contract (taxiway.yaml)"
+        f"{candidate.class_name} fails on rows that callers can send ({', '.join(failing)}), {then}; "
+        "forbid such values in the contract (taxiway.yaml)"
     )
     return (Finding("fails-on-input", candidate.cell, 1, message),)
 

@@ -9,10 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """Versions of the ONNX operators to write."""
+    """Versions of the ONNX operators to write, and whether what has none may stay Python."""
 
     opset: int = 17
     ml_opset: int = 3
+    python_step: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,18 @@ RULES: Final = (
         None,
     ),
     Rule(
+        "python-step",
+        "A part of the model that stays Python",
+        "note",
+        "It has no right conversion to ONNX, so it runs in a process of its own beside the engine: slower than the "
+        "graph behind it, and in need of the notebook's libraries where it is served.",
+        "Nothing, if that is fast enough. Else replace it by a transformer that converts, or do that step before the "
+        "pipeline; export.python_step: false in taxiway.yaml refuses such models.",
+        (),
+        (),
+        None,
+    ),
+    Rule(
         "ignore-without-reason",
         "A rule silenced without a reason",
         "warning",

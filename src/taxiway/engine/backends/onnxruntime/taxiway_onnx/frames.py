@@ -35,7 +35,7 @@ def _bytes(values: np.ndarray) -> bytes | memoryview:
     if values.dtype.kind == "O":
         return json.dumps(values.reshape(-1).tolist()).encode()
     # An array without elements has no bytes that could be cast.
-    return memoryview(np.ascontiguousarray(values).reshape(-1)).cast("B") if values.size else b""
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8).data if values.size else b""
 
 
 def _array(data: bytes, kind: str, shape: list[int]) -> np.ndarray:

@@ -1,7 +1,8 @@
-"""A revision's Python step, as the stub sees it: a process of its own that turns a request's tensors into the model's."""
+"""A revision's Python step as the stub sees it: a process of its own that makes the model's tensors of a request's."""
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 from collections.abc import Sequence
@@ -16,10 +17,7 @@ FOLDER = "step"
 PARAMETER = "taxiway_step"
 # What Python itself and its libraries raise for values that they do not accept.
 _CALLERS = frozenset({"ValueError"})
-_MAIN = (
-    "import sys; sys.path.append(sys.argv[1]); "
-    "from taxiway_onnx.worker import main; sys.exit(main(sys.argv[-2:]))"
-)
+_MAIN = "import sys; sys.path.append(sys.argv[1]); from taxiway_onnx.worker import main; sys.exit(main(sys.argv[-2:]))"
 
 
 class StepError(RuntimeError):
@@ -35,11 +33,13 @@ class Step:
     def __init__(self, python: str, folder: Path, run: str = "") -> None:
         ours, theirs = socket.socketpair()
         with theirs:
+            code = [python, "-I", "-c", _MAIN, str(Path(__file__).parent.parent)]
             self.process = subprocess.Popen(
-                [python, "-I", "-c", _MAIN, str(Path(__file__).parent.parent), f"--run={run}step"]
-                + [str(folder), str(theirs.fileno())],
+                [*code, f"--run={run}step", str(folder), str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
+                # The server's own libraries are older than the notebook's.
+                env={name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"},
             )
         self._link = Connection(ours.detach())
         try:
@@ -64,6 +64,12 @@ class Step:
         if "error" in note:
             raise StepError(f"the model's Python step failed: {note['error']}")
         return answer
+
+    def modules(self) -> list[str]:
+        """The top-level modules that the step has loaded so far."""
+        frames.send(self._link, {}, ask="modules")
+        found: list[str] = self._heard()[1]["modules"]
+        return found
 
     def inputs(self) -> list[dict[str, Any]]:
         """What the ONNX model behind it must take, as entries of a configuration."""
