@@ -5,9 +5,10 @@ import json
 import re
 import shutil
 
+import psutil
 import pytest
 
-from tests.e2e.conftest import EXAMPLES, ended, made
+from tests.e2e.conftest import EXAMPLES, ended, eventually, made
 
 pytestmark = pytest.mark.processes
 
@@ -40,8 +41,9 @@ def ask(site, model, change=None):
         ("churn", {"age", "months", "monthly fee", "plan", "city"}, {"label", "probabilities"}),
         ("price", {"X"}, {"prediction"}),
         ("digits", {"image"}, {"probabilities", "digit"}),
+        ("reviews", {"text"}, {"label", "probabilities"}),
     ],
-    ids=["xgboost", "lightgbm", "pytorch"],
+    ids=["xgboost", "lightgbm", "pytorch", "python step"],
 )
 def test_a_notebook_of_each_framework_ships_and_answers(platform, example, inputs, outputs):
     done = platform.json("ship", str(EXAMPLES / example / "notebook.ipynb"))
@@ -66,6 +68,48 @@ def test_text_and_missing_numbers_travel_through_the_gateway(platform):
 
     status, answer = ask(platform, "churn", other)
     assert status == 200, answer
+
+
+def test_a_python_step_is_part_of_the_revision_and_survives_its_process(platform):
+    done = platform.json("ship", str(EXAMPLES / "reviews/notebook.ipynb"))
+    name = f"reviews@{done['revision']}"
+    assert [f for f in done["report"] if f["kind"] == "python-step"]
+    shown = platform.json("revision", "show", name)
+    assert {"scikit-learn", "numpy", "cloudpickle"} <= set(shown["python_step"]["requirements"])
+    assert "a Python step, on Python 3." in platform.taxiway("revision", "show", name).stdout
+    assert platform.json("validate", name) == []
+
+    def text(value):
+        def change(inputs):
+            inputs["text"]["data"] = [value]
+
+        return change
+
+    status, before = ask(platform, "reviews", text("très bon, KÖSTLICH 東京 🙂 https://example.org/x"))
+    assert status == 200, before
+    assert before["outputs"][0]["data"] == ["liked"]
+    status, answer = ask(platform, "reviews", text("x" * 100_000))
+    assert status == 400, answer
+    (pid,) = [
+        p.pid
+        for p in psutil.process_iter()
+        if str(platform.state) in (c := " ".join(p.cmdline())) and "taxiway_onnx.worker" in c
+    ]
+    restarts = platform.revision(done["revision"], "reviews")["restarts"]
+    psutil.Process(pid).kill()
+    assert eventually(lambda: platform.revision(done["revision"], "reviews")["restarts"] > restarts, 60)
+    platform.settled()
+    status, after = ask(platform, "reviews", text("très bon, KÖSTLICH 東京 🙂 https://example.org/x"))
+    assert status == 200, after
+    assert after["outputs"] == before["outputs"]
+
+
+def test_a_step_is_refused_where_the_configuration_says_so(platform, tmp_path):
+    shutil.copy(EXAMPLES / "reviews/notebook.ipynb", tmp_path / "n.ipynb")
+    (tmp_path / "taxiway.yaml").write_text("model: reviews-no\nexport: {python_step: false}\n")
+    no = platform.taxiway("ship", str(tmp_path / "n.ipynb"), check=False)
+    assert no.returncode == 1
+    assert "cannot be converted to ONNX" in no.stderr
 
 
 def test_the_page_of_a_revision_says_what_was_proved(platform):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from taxiway.app import replay
@@ -12,6 +13,7 @@ from taxiway.catalog import store
 from taxiway.catalog.store import Stored
 from taxiway.core.errors import Altered, Refused
 from taxiway.core.revision import Revision
+from taxiway.engine import steps
 
 _MODEL: Final = ("class", "model", "score", "notebook", "notebook_digest", "git_commit", "data_digest", "python")
 
@@ -31,6 +33,7 @@ def show(platform: Platform, revision: Revision) -> dict[str, Any]:
         "golden_samples": len(stored.golden()),
         "report": stored.evidence("report"),
         "requirements": _requirements(stored),
+        "python_step": _step(stored),
         "files": {path: entry.size for path, entry in stored.manifest.files.items()},
     }
 
@@ -44,7 +47,7 @@ def difference(platform: Platform, before: Revision, after: Revision) -> dict[st
         "model": _changed(_lineage(one), _lineage(two)),
         "features": _changed(_features(one), _features(two)),
         "contract": _changed(_fields(one, _rules), _fields(two, _rules)),
-        "dependencies": _changed(_requirements(one), _requirements(two)),
+        "dependencies": _changed(_dependencies(one), _dependencies(two)),
         "metrics": _changed(_metrics(one), _metrics(two)),
         "configuration": _configuration(one, two),
         "files": _changed(_digests(one), _digests(two)),
@@ -102,8 +105,27 @@ def _rules(field: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _requirements(stored: Stored) -> dict[str, str]:
-    lines = (stored.folder / "requirements.txt").read_text().split()
-    return dict(line.split("==", 1) for line in lines)
+    return _pins(stored.folder / "requirements.txt")
+
+
+def _step(stored: Stored) -> dict[str, Any] | None:
+    """The Python series and the libraries of the Python step; None when there is none."""
+    wanted = steps.need(stored.repository / stored.revision.model / str(stored.revision.number))
+    if wanted is None:
+        return None
+    return {"python": wanted.series, "requirements": dict(wanted.pins)}
+
+
+def _dependencies(stored: Stored) -> dict[str, str]:
+    step = _step(stored)
+    if step is None:
+        return _requirements(stored)
+    pins = {f"Python step: {name}": version for name, version in step["requirements"].items()}
+    return {**_requirements(stored), "Python step": f"Python {step['python']}", **pins}
+
+
+def _pins(path: Path) -> dict[str, str]:
+    return dict(line.split("==", 1) for line in path.read_text().split())
 
 
 def _metrics(stored: Stored) -> dict[str, Any]:

@@ -37,6 +37,13 @@ class Need:
     requirements: str
 
     @property
+    def pins(self) -> Iterator[tuple[str, str]]:
+        """Distribution and version, one by one."""
+        for line in self.requirements.split():
+            name, _, version = line.partition("==")
+            yield name, version
+
+    @property
     def key(self) -> str:
         """The name of its environment."""
         return digest.short(digest.of_json([self.series, sorted(self.requirements.split())]))

@@ -38,6 +38,10 @@ def _page(facts: dict[str, Any]) -> None:
     print(f"model     {lineage['model']}: {lineage['class']}{score}")
     print(f"notebook  {lineage['notebook']} {lineage['notebook_digest']}, commit {lineage['git_commit'] or 'none'}")
     print(f"built by  Python {lineage['python']}, {', '.join(f'{n} {v}' for n, v in facts['requirements'].items())}")
+    step = facts["python_step"]
+    if step is not None:
+        pins = ", ".join(f"{n} {v}" for n, v in step["requirements"].items())
+        print(f"in front  a Python step, on Python {step['python']} with {pins}")
     _contract(facts["contract"])
     _parity(parity, facts["engine_parity"], facts["golden_samples"])
     for finding in facts["report"]:
