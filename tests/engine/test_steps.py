@@ -1,13 +1,18 @@
 """Environments for Python steps: made once, whole or not at all, and by the right Python."""
 
+import os
+import signal
+import subprocess
 import sys
 import threading
+import time
 from importlib import metadata
 
 import pytest
 
 from taxiway.core.errors import Refused
 from taxiway.engine import python, steps
+from taxiway.engine.alone import alone
 from taxiway.engine.steps import Need
 
 SERIES = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -51,6 +56,39 @@ def test_one_that_was_interrupted_is_begun_anew(home):
     assert steps.located(home, wanted) is None
     assert steps.install(home, wanted, progress=lambda _: None).is_file()
     assert not (left / "half").exists()
+
+
+def test_a_command_that_a_killed_installation_left_keeps_the_next_one_waiting(tmp_path):
+    code = (
+        "import os, sys; from pathlib import Path; from taxiway.engine.alone import alone, run\n"
+        "with alone(Path(sys.argv[1]), 'it', print):\n"
+        "    run(['sh', '-c', 'echo $$ > ' + sys.argv[2] + '; exec cat ' + sys.argv[3]], 'wait')\n"
+    )
+    lock, pid, pipe = tmp_path / "lock", tmp_path / "pid", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    first = subprocess.Popen([sys.executable, "-c", code, str(lock), str(pid), str(pipe)])
+    writer = os.open(pipe, os.O_RDWR)
+    deadline = time.monotonic() + 30
+    while not (pid.exists() and pid.read_text().strip()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    first.kill()
+    first.wait()
+    said = threading.Event()
+    done = threading.Event()
+
+    def second():
+        with alone(lock, "it", lambda _: said.set()):
+            done.set()
+
+    waiting = threading.Thread(target=second)
+    waiting.start()
+    assert said.wait(30)
+    assert not done.is_set()
+    os.kill(int(pid.read_text()), signal.SIGKILL)
+    assert done.wait(30)
+    waiting.join()
+    os.close(writer)
 
 
 def test_what_cannot_be_installed_is_said_and_leaves_none(home):

@@ -6,21 +6,19 @@ may not do: touch the environment it runs from.
 
 from __future__ import annotations
 
-import fcntl
 import importlib.util
 import os
 import platform
 import shutil
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from taxiway.core import digest
 from taxiway.core.errors import Refused
 from taxiway.engine import home as homes
+from taxiway.engine.alone import alone, run
 from taxiway.engine.home import EngineHome, Stamp
 from taxiway.engine.python import Interpreter, find
 
@@ -39,7 +37,7 @@ def install(home: Path, *, python: Path | None = None, progress: Progress) -> En
     """
     _check_machine()
     home.mkdir(parents=True, exist_ok=True)
-    with _alone(home, progress):
+    with alone(home / "lock", "the engine", progress):
         stamp = homes.read_stamp(home)
         if stamp and not homes.broken(home, stamp) and _same_python(stamp, python):
             if homes.stale(home, stamp):
@@ -66,17 +64,6 @@ def _check_machine() -> None:
             f"The engine needs glibc 2.35 or newer; this system has {name} {version}".rstrip() + ". "
             "Debian 12, Ubuntu 22.04, Fedora 36, RHEL 10 and everything later will do."
         )
-
-
-@contextmanager
-def _alone(home: Path, progress: Progress) -> Iterator[None]:
-    with (home / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress("waiting for another installation of the engine to finish")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _same_python(stamp: Stamp, python: Path | None) -> bool:
@@ -113,14 +100,6 @@ def _environment(home: Path, interpreter: Interpreter, progress: Progress) -> st
     run([*pip, "--target", str(folder / "triton"), homes.WHEEL], "install the Triton server")
     run([str(venv / "bin/python3"), "-I", "-c", "import numpy, onnxruntime"], "import the engine's packages")
     return name
-
-
-def run(argv: list[str], aim: str) -> None:
-    """Run a command of an installation; raises `Refused` with the end of what it said."""
-    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode != 0:
-        tail = "\n".join(f"    {line}" for line in done.stdout.strip().splitlines()[-12:])
-        raise Refused(f"Could not {aim}: `{' '.join(argv)}` ended with code {done.returncode}:\n{tail}")
 
 
 def _put_in_force(home: Path, before: Stamp | None, environment: str, interpreter: Interpreter) -> None:

@@ -8,7 +8,6 @@ The engine's own environment cannot run them: its numpy is older than the notebo
 
 from __future__ import annotations
 
-import fcntl
 import importlib.util
 import json
 import shutil
@@ -21,7 +20,8 @@ from typing import Final
 
 from taxiway.core import digest
 from taxiway.core.errors import Refused
-from taxiway.engine.install import PIP, run
+from taxiway.engine.alone import alone, run
+from taxiway.engine.install import PIP
 from taxiway.engine.python import of_series
 
 Progress = Callable[[str], None]
@@ -83,7 +83,8 @@ def install(home: Path, wanted: Need, *, python: Path | None = None, progress: P
     found = located(home, wanted)
     if found:
         return found
-    with _writing(home), _alone(home, wanted, progress):
+    lock = home / "steps" / f"{wanted.key}.lock"
+    with _writing(home), alone(lock, "the same libraries", progress):
         found = located(home, wanted)
         return found or _made(home, wanted, python, progress)
 
@@ -122,14 +123,3 @@ def _writing(home: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise Refused(f"The Python step's environment cannot be made in {home}: {error.strerror}") from error
-
-
-@contextmanager
-def _alone(home: Path, wanted: Need, progress: Progress) -> Iterator[None]:
-    with (home / "steps" / f"{wanted.key}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress("waiting for another installation of the same libraries to finish")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
