@@ -22,6 +22,8 @@ from taxiway.notebook.record import Call
 from taxiway.notebook.session import Binding, Run
 from taxiway.proof.tensors import Input
 
+pytestmark = pytest.mark.processes
+
 RNG = np.random.default_rng(3)
 X = np.round(RNG.normal(50, 9, (120, 3)), 1)
 Y = (X[:, 0] > 50).astype(int)

@@ -421,6 +421,7 @@ def test_what_is_called_exact_is_proved_on_all_rows(row):
         assert made.get("fine-tie", 0) == 0 or row.key in ("neighbours", "float32", "hist-boosting", "lgbm-regressor")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("row", [r for r in MATRIX if r.verdict == "step"], ids=lambda r: r.key)
 def test_what_has_no_right_conversion_is_proved_behind_a_python_step(row):
     for run in EXAMPLES[row.key]():

@@ -16,6 +16,8 @@ from taxiway.engine.backends.onnxruntime.taxiway_onnx.rules import BadRequest
 from taxiway.engine.backends.onnxruntime.taxiway_onnx.step import Step, StepError
 from taxiway.engine.backends.onnxruntime.taxiway_onnx.worker import Step as Transform
 
+pytestmark = pytest.mark.processes
+
 X = {"name": "X", "dtype": "FP32", "width": 2, "column": None}
 MATRIX = {"table": {"form": "matrix", "dtype": "<f8"}, "gives": [X]}
 TEXTS = {"table": {"form": "texts"}, "gives": [{"name": "text", "dtype": "BYTES", "width": 1, "column": None}]}

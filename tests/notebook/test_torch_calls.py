@@ -1,5 +1,9 @@
 """Modules of PyTorch in notebooks, each run in a child of its own."""
 
+import pytest
+
+pytestmark = pytest.mark.processes
+
 NET = """
 import torch
 from torch import nn
