@@ -148,8 +148,8 @@ def ship(
     built = builder.build(
         notebook, model=model, into=platform.places.work, progress=steps.say, python=python, options=options
     )
-    files = contents(named, built, timeout_ms=config.serving.timeout_ms)
-    _validate(named, files, built.contract, steps)
+    files = contents(named, built, config.serving)
+    _validate(named, files, built.contract, config, steps)
     steps.begin("admit")
     stored, new = store.admit(platform.places.catalog, named, files)
     _admit(platform, stored)
@@ -173,14 +173,16 @@ def ship(
     )
 
 
-def _validate(model: str, files: Mapping[str, bytes], contract: Contract, steps: _Steps) -> None:
+def _validate(model: str, files: Mapping[str, bytes], contract: Contract, config: Config, steps: _Steps) -> None:
     """Gate 2 on what is about to be stored; raises `Refused` with every error."""
     repository = {
         physical(path, 1).removeprefix("repository/"): data
         for path, data in files.items()
         if path.startswith("repository/")
     }
-    found = validate.validate(repository, target=Target(), machine=machine(), contract=contract)
+    found = validate.validate(
+        repository, target=Target(), machine=machine(), contract=contract, timeout_ms=config.serving.timeout_ms
+    )
     for mistake in found:
         if mistake.severity == "warning":
             steps.say(str(mistake))

@@ -8,24 +8,28 @@ from typing import Any
 from taxiway.core.contract import Contract
 from taxiway.gates import agree, capacity, config, external, graph, layout, pickles, serving, torchscript
 from taxiway.gates.config import Read
-from taxiway.gates.mistake import Machine, Mistake, Target
+from taxiway.gates.mistake import Machine, Mistake, Promise, Target
 
 Files = Mapping[str, bytes]
 
 
 def validate(
-    files: Files, *, target: Target, machine: Machine, contract: Contract | None = None
+    files: Files, *, target: Target, machine: Machine, contract: Contract | None = None, timeout_ms: int | None = None
 ) -> tuple[Mistake, ...]:
-    """Every mistake in `files` (path in the repository -> bytes), in the order of paths and lines."""
+    """Every mistake in `files` (path in the repository -> bytes), in the order of paths and lines.
+
+    `contract` and `timeout_ms`, after which a request is given up, are what the models are held to where it is known.
+    """
+    promise = Promise(contract, timeout_ms)
     found = set(layout.repository(files))
     for model in layout.models(files) if "config.pbtxt" not in files else ():
-        found |= set(_model(files, model, target, machine, contract))
+        found |= set(_model(files, model, target, machine, promise))
     for path, data in files.items():
         found |= set(pickles.scan(path, data))
     return tuple(sorted(found))
 
 
-def _model(files: Files, model: str, target: Target, machine: Machine, contract: Contract | None) -> Iterator[Mistake]:
+def _model(files: Files, model: str, target: Target, machine: Machine, promise: Promise) -> Iterator[Mistake]:
     path = f"{model}/config.pbtxt"
     read = _read(files, path)
     yield from read.mistakes
@@ -38,10 +42,10 @@ def _model(files: Files, model: str, target: Target, machine: Machine, contract:
     yield from layout.check(files, model, default, needs_file=backend != "ensemble", used=used)
     if known is not None:
         size = max((_size(files, f"{model}/{v}/") for v in versions), default=0)
-        yield from serving.check(read, path, files, versions, contract.max_batch if contract is not None else None)
+        yield from serving.check(read, path, files, versions, promise)
         yield from capacity.check(read, path, machine, size)
-        if contract is not None:
-            yield from agree.with_contract(read, path, contract)
+        if promise.contract is not None:
+            yield from agree.with_contract(read, path, promise.contract)
     for where, made in graphs.items():
         yield from _graph(files, where, made, read, path, target)
     if backend in ("pytorch", "pytorch_libtorch"):

@@ -17,17 +17,21 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """How hard the export is tried; `rows` are made from the notebook's own."""
+    """How hard the export is tried (`rows` are made from the notebook's own), and what a person allows it to differ."""
 
     rows: int = 200
+    atol: float | None = None
+    rtol: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Limits of one request: rows, and milliseconds until it is given up."""
+    """Limits of one request (rows, milliseconds until it is given up), copies of the model, microseconds in a queue."""
 
     max_batch: int = 128
     timeout_ms: int = 10_000
+    instances: int = 1
+    queue_delay_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
