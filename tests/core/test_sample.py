@@ -37,6 +37,22 @@ def test_nan_is_right_only_where_nan_is_expected():
     assert golden.differences({"y": Tensor("FP32", (1,), (0.0,))})
 
 
+@pytest.mark.parametrize(
+    ("dtype", "right", "wrong"),
+    [("INT64", 100_000, 100_001), ("INT32", 10, 11), ("UINT8", 1, 0), ("BOOL", True, False), ("BYTES", "a", "b")],
+)
+def test_labels_are_never_tolerated(dtype, right, wrong):
+    golden = Golden("n", {}, {"label": Tensor(dtype, (1,), (right,))}, atol=0.1, rtol=0.1)
+    assert golden.differences({"label": Tensor(dtype, (1,), (right,))}) == []
+    assert golden.differences({"label": Tensor(dtype, (1,), (wrong,))})
+
+
+def test_numbers_are_tolerated_as_far_as_the_sample_says():
+    golden = Golden("n", {}, {"y": Tensor("FP32", (1,), (10.0,))}, atol=0.1, rtol=0.1)
+    assert golden.differences({"y": Tensor("FP32", (1,), (11.1,))}) == []
+    assert golden.differences({"y": Tensor("FP32", (1,), (11.11,))})
+
+
 def test_a_shape_that_does_not_hold_the_data_is_refused():
     with pytest.raises(ValueError, match="holds 6 values, not 2"):
         Tensor("FP32", (2, 3), (1.0, 2.0))

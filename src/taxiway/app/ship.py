@@ -85,6 +85,8 @@ def options_of(config: Config) -> Options:
         ml_opset=config.export.ml_opset,
         made_rows=config.parity.rows,
         max_batch=config.serving.max_batch,
+        atol=config.parity.atol,
+        rtol=config.parity.rtol,
         contract=config.contract,
     )
 

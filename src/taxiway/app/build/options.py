@@ -9,12 +9,18 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`made_rows` are the rows made to break the export; `contract` is the part of taxiway.yaml of that name."""
+    """`made_rows` are the rows made to break the export; `contract` is the part of taxiway.yaml of that name.
+
+    `atol` and `rtol` are how far an answer may be from the notebook's; None leaves it to the proof. What only decides
+    how a finished build is served is no option of it, so that another value needs no other build.
+    """
 
     opset: int = 17
     ml_opset: int = 3
     made_rows: int = 200
     max_batch: int = 128
+    atol: float | None = None
+    rtol: float | None = None
     contract: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:

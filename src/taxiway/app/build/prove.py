@@ -28,7 +28,7 @@ _REPLAYED: Final = 256
 def proved(candidate: Candidate, subject: Subject, options: Options = DEFAULTS) -> dict[str, Any]:
     """Evidence by name; raises Refused with the offending rows when the export answers otherwise."""
     served = ort.Served(subject.model)
-    limits = parity.tolerance(subject.cases)
+    limits = parity.tolerance(subject.cases, atol=options.atol, rtol=options.rtol)
     found = parity.compare(subject.cases, [served.run(c.feeds) for c in subject.cases], limits)
     if found.offences:
         raise _differs(candidate, found, "of the notebook's rows")
@@ -75,12 +75,18 @@ def _differs(candidate: Candidate, found: Parity, which: str) -> Refused:
         f"{candidate.label}: the exported model does not answer what {candidate.class_name} answers "
         f"({found.offending_rows} of {found.rows} rows {which})",
         *map(str, found.offences),
+        *_set_by_a_person(found.tolerance),
         "What to do: for trees, leave out the scaler (trees need none) or cast the data to float32 before fitting; "
         "for missing values, impute them first; for calibration, use sigmoid inside the pipeline; for text beyond "
         r"ASCII, use token_pattern=r'[a-zA-Z0-9_]+' and lowercase, unaccented text; otherwise choose an estimator "
         "that converts exactly.",
         code="parity",
     )
+
+
+def _set_by_a_person(limits: Tolerance) -> list[str]:
+    said = [f"{name} {getattr(limits, name):g} (not {was:g})" for name, was in limits.overridden.items()]
+    return [f"taxiway.yaml allows {', '.join(said)}; labels must be the same in any case."] if said else []
 
 
 def _made(

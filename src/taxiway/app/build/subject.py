@@ -69,7 +69,7 @@ def _from_estimator(candidate: Candidate, run: Run, options: Options) -> Subject
     extra = made.made(kept, asked, options.made_rows) if options.made_rows else ()
     tried = tuple(_tried(m, _permitted(tensors.feeds(inputs, m.table), allowed), ask) for m in extra)
     conversions = export.conversions(estimator, inputs, opset=options.opset, ml_opset=options.ml_opset)
-    model = _nearest(conversions, [case, *(m.case for m in tried if m.case is not None)])
+    model = _nearest(conversions, [case, *(m.case for m in tried if m.case is not None)], options)
     unused = tuple(i.name for i in inputs if i not in kept)
     return Subject(
         model=model,
@@ -83,9 +83,9 @@ def _from_estimator(candidate: Candidate, run: Run, options: Options) -> Subject
     )
 
 
-def _nearest(conversions: Iterator[tuple[bytes, Signature]], cases: Sequence[Case]) -> bytes:
+def _nearest(conversions: Iterator[tuple[bytes, Signature]], cases: Sequence[Case], options: Options) -> bytes:
     """The first conversion that answers all rows alike, else the one that errs on the fewest."""
-    limits = parity.tolerance(cases)
+    limits = parity.tolerance(cases, atol=options.atol, rtol=options.rtol)
     best: tuple[int, bytes] | None = None
     for model, _ in conversions:
         served = ort.Served(model)

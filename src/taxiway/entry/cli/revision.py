@@ -77,6 +77,8 @@ def _observed(field: dict[str, Any]) -> str:
 def _parity(parity: dict[str, Any], engine: dict[str, Any] | None, golden: int) -> None:
     limits = parity["tolerance"]
     print(f"\nparity with the notebook's model (allowed: {limits['atol']:.3g} + {limits['rtol']:.3g} of the value)")
+    for name, inferred in limits.get("overridden", {}).items():
+        print(f"a person has set {name} to {limits[name]:.3g} in taxiway.yaml; left out, it would be {inferred:.3g}")
     rows = [("the notebook's rows", str(parity["rows"]), *_errors(parity), str(parity["label_flips"]), "0")]
     for kind, made in parity.get("made", {}).items():
         errors = (f"{made['max_abs_error']:.2g}", "-")
