@@ -8,9 +8,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taxiway.app import overrides, pages
+from taxiway.app import pages
 from taxiway.app.config import explain, nodes, read
 from taxiway.app.config.model import Config, Export, Parity, Serving
+from taxiway.app.overrides import words
 from taxiway.core.errors import Refused
 
 
@@ -98,6 +99,8 @@ def test_a_mistake_is_told_with_line_column_and_what_was_expected(tmp_path, text
 )
 def test_a_wrong_rule_of_the_contract_is_told_at_its_value(tmp_path, rules, said):
     assert mistakes(tmp_path, f"contract:\n  inputs:\n    X: {{{rules}}}") == [f"f:3:{said}"]
+    outputs = said.replace("contract.inputs", "contract.outputs")
+    assert mistakes(tmp_path, f"contract:\n  outputs:\n    X: {{{rules}}}") == [f"f:3:{outputs}"]
 
 
 @pytest.mark.parametrize(
@@ -112,6 +115,15 @@ def test_a_wrong_rule_of_the_contract_is_told_at_its_value(tmp_path, rules, said
         ("serving: {queue_delay: 3}", "f:1:11: serving: unknown key 'queue_delay'; did you mean 'queue_delay_us'?"),
         ("queue_delay_us: 3", "f:1:1: unknown key 'queue_delay_us'; write it under serving, as serving.queue_delay_us"),
         ("atol: 0", "f:1:1: unknown key 'atol'; write it under parity, as parity.atol"),
+        ("contract: {output: {}}", "f:1:12: contract: unknown key 'output'; did you mean 'outputs'?"),
+        (
+            "contract: {outputs: {y: {maximum: 3}}}",
+            "f:1:26: contract.outputs.y: unknown key 'maximum'; did you mean 'max'?",
+        ),
+        (
+            "contract: {outputs: {p: {columns: {'1': {mx: 3}}}}}",
+            "f:1:42: contract.outputs.p.columns.1: unknown key 'mx'; did you mean 'max'?",
+        ),
         (
             "contract: {inputs: {X: {columns: {age: {mx: 3}}}}}",
             "f:1:41: contract.inputs.X.columns.age: unknown key 'mx'; did you mean 'max'?",
@@ -231,6 +243,33 @@ def test_a_column_may_have_any_name_and_mistakes_keep_their_places(tmp_path):
     assert [m.split(": ")[0] for m in mistakes(tmp_path, text)] == ["f:4:30", "f:4:39"]
 
 
+def test_what_turns_out_wrong_later_is_told_with_its_place(tmp_path):
+    path = tmp_path / "taxiway.yaml"
+    path.write_text(
+        """contract:
+  outputs:
+    y: {min: 3}
+    "a: b.c":
+      columns:
+        age: {max: 1}
+  inputs: {y: {}}
+"""
+    )
+    config = read.read(path)
+    for reason, place in {
+        "contract.outputs.y.min: expected": "3:9",
+        "contract.outputs.y: min 3 contradicts 1": "3:5",
+        "contract.outputs.y.columns.age: no such": "3:5",
+        "contract.outputs.yy: no such output": "2:3",
+        "contract.outputs.a: b.c.columns.age.max: expected": "6:15",
+        "contract.outputs.a: b.c.allowed: expected": "4:5",
+        "contract.inputs.y: no such input": "7:12",
+    }.items():
+        assert config.placed(reason) == f"{path}:{place}: {reason}"
+    assert config.placed("clf@3: the exported model") == "clf@3: the exported model"
+    assert Config().placed("contract.inputs.y: no such") == "contract.inputs.y: no such"
+
+
 def test_very_many_mistakes_are_counted_rather_than_told(tmp_path):
     told = mistakes(tmp_path, "\n".join(f"key{i}: 1" for i in range(150)))
     assert len(told) == 101
@@ -291,7 +330,7 @@ def test_the_defaults_written_out_are_the_defaults(tmp_path):
 def test_the_schema_and_the_value_have_the_same_keys_and_defaults():
     schema = read.schema()
     jsonschema.Draft202012Validator.check_schema(schema)
-    assert set(schema["properties"]) == {f.name for f in dataclasses.fields(Config)}
+    assert set(schema["properties"]) == {f.name for f in dataclasses.fields(Config) if f.compare}
     for name, kind in {"export": Export, "parity": Parity, "serving": Serving}.items():
         keys = schema["properties"][name]["properties"]
         assert {k: v["default"] for k, v in keys.items()} == dataclasses.asdict(kind())
@@ -319,7 +358,8 @@ def test_every_key_is_described_and_its_examples_are_right():
 
 def test_the_schema_and_the_overrides_know_the_same_rules():
     known = read.schema()["$defs"]
-    for name, kinds in {"tensor": overrides._TENSOR_KEYS, "column": overrides._COLUMN_KEYS}.items():
+    tensor, column = words.TENSOR_KEYS, words.COLUMN_KEYS
+    for name, kinds in {"tensor": tensor, "output": tensor, "column": column, "output_column": column}.items():
         keys = known[name]["properties"]
         assert set(keys) == set(kinds)
         for key, part in keys.items():

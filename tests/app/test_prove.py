@@ -1,5 +1,7 @@
 """What a person can say about the proof, and what the evidence says of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -8,7 +10,7 @@ from taxiway.app.build import builder
 from taxiway.app.build.interpreter import own
 from taxiway.app.build.options import Options
 from taxiway.app.build.prove import proved
-from taxiway.app.build.subject import Subject
+from taxiway.app.build.subject import MadeCase, Subject
 from taxiway.app.config.model import Config, Parity, Serving
 from taxiway.app.ship import options_of
 from taxiway.core.errors import Refused
@@ -67,6 +69,32 @@ def test_a_person_can_ask_for_the_very_same_numbers():
         proved(CANDIDATE, subject(X + np.float32(1e-6)), Options(atol=0, rtol=0))
     limits = proved(CANDIDATE, subject(), Options(atol=0, rtol=0))["parity"]["tolerance"]
     assert (limits["atol"], limits["rtol"]) == (0.0, 0.0)
+
+
+def promised(words, made=()):
+    """The evidence under what is said of the outputs; `made` are made rows, which the model answers as it should."""
+    extra = np.array(made, np.float32).reshape(-1, 1)
+    case = Case({"X": extra}, {"y": extra, "label": (extra > 1).astype(np.int64)})
+    what = replace(subject(), made=(MadeCase("edge", case),) if made else ())
+    return proved(CANDIDATE, what, Options(contract=words))["contract"]["outputs"]
+
+
+def test_a_promise_about_the_answers_is_recorded_when_nothing_contradicts_it():
+    y, label = promised({"outputs": {"y": {"min": 0, "max": 5}, "label": {"allowed": [0, 1]}}}, [0.1, 4.5])
+    assert y["table"] == [{"maximum": 5, "minimum": 0}]
+    assert label["table"] == [{"allowed": [0, 1]}]
+
+
+def test_a_promise_that_an_answer_contradicts_is_refused():
+    with pytest.raises(Refused, match=r"outputs\.y: max 3 contradicts 1 of the 4 recorded answers, such as 4\.0"):
+        promised({"outputs": {"y": {"max": 3}}})
+    with pytest.raises(Refused, match=r"outputs\.y: max 5 contradicts 1 of the 2 answers to made rows, such as 6\.0"):
+        promised({"outputs": {"y": {"max": 5}}}, [0.1, 6])
+
+
+def test_a_made_row_that_callers_cannot_send_contradicts_no_promise():
+    y, _ = promised({"inputs": {"X": {"max": 5}}, "outputs": {"y": {"max": 5}}}, [0.1, 6])
+    assert y["table"] == [{"maximum": 5}]
 
 
 def key(config, tmp_path):

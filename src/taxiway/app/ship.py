@@ -7,9 +7,10 @@ engine is not started twice.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,9 +148,10 @@ def ship(
     steps.begin("build")
     config = config or Config()
     options = options_of(config)
-    built = builder.build(
-        notebook, model=model, into=platform.places.work, progress=steps.say, python=python, options=options
-    )
+    with _placed(config):
+        built = builder.build(
+            notebook, model=model, into=platform.places.work, progress=steps.say, python=python, options=options
+        )
     files = contents(named, built, config.serving)
     _validate(named, files, built.contract, config, steps)
     steps.begin("admit")
@@ -175,6 +177,17 @@ def ship(
     )
 
 
+@contextlib.contextmanager
+def _placed(config: Config) -> Iterator[None]:
+    """What the rows contradict is told with its place in taxiway.yaml, which the build knows nothing of."""
+    try:
+        yield
+    except Refused as error:
+        if error.code != "contract":
+            raise
+        raise Refused(*map(config.placed, error.reasons), code=error.code) from error
+
+
 def _validate(model: str, files: Mapping[str, bytes], contract: Contract, config: Config, steps: _Steps) -> None:
     """Gate 2 on what is about to be stored; raises `Refused` with every error."""
     repository = {
@@ -190,7 +203,10 @@ def _validate(model: str, files: Mapping[str, bytes], contract: Contract, config
             steps.say(str(mistake))
     errors = [str(mistake) for mistake in found if mistake.severity == "error"]
     if errors:
-        raise Refused(f"{model} does not pass the validation of its files", *errors, code="gate-2")
+        instances = config.serving.instances
+        fewer = f"serving.instances: {instances} copies of the model are asked for here; fewer need less memory"
+        hint = [config.placed(fewer)] if instances > 1 else []
+        raise Refused(f"{model} does not pass the validation of its files", *errors, *hint, code="gate-2")
 
 
 class _Steps:

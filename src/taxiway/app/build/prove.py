@@ -9,14 +9,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from taxiway.app import overrides
 from taxiway.app.build.options import DEFAULTS, Options
 from taxiway.app.build.subject import MadeCase, Subject
+from taxiway.app.overrides import lay
+from taxiway.app.overrides.side import Rows
 from taxiway.core.contract import Contract
 from taxiway.core.errors import Refused
+from taxiway.core.sample import Tensor
 from taxiway.notebook.candidates import Candidate
 from taxiway.proof import accept, contract, golden, graph, ort, parity, profile
-from taxiway.proof.cases import Case, tensor
+from taxiway.proof.cases import Array, Case, tensor
 from taxiway.proof.parity import Parity, Tolerance
 
 # Kinds of made rows whose differences are told, not refused: nobody sends a float32 to its last bit.
@@ -40,6 +42,9 @@ def proved(candidate: Candidate, subject: Subject, options: Options = DEFAULTS) 
         )
     rules = _contract(subject, options)
     made = {m.kind: _made(candidate, _within(m, rules), served, limits) for m in subject.made}
+    extra = [case for _, case in made.values() if case is not None]
+    if options.contract:
+        lay.hold(rules, options.contract, *_recorded(extra))
     return {
         "contract": rules.to_json(),
         "golden": [g.to_json() for g in golden.golden(subject.cases, found.good, limits)],
@@ -50,7 +55,7 @@ def proved(candidate: Candidate, subject: Subject, options: Options = DEFAULTS) 
             "made": {kind: figures for kind, (figures, _) in made.items()},
             "empty": ort.empty(subject.model, subject.cases[0].feeds, served.scalars),
         },
-        "replay": _replay(subject.cases, found, [case for _, case in made.values() if case is not None]),
+        "replay": _replay(subject.cases, found, extra),
         "profile": profile.profile(subject.cases, subject.columns),
         "build": {"candidate": candidate.label, "class": candidate.class_name, "score": finite(candidate.score)}
         | {"scalars": sorted(served.scalars)},
@@ -60,9 +65,17 @@ def proved(candidate: Candidate, subject: Subject, options: Options = DEFAULTS) 
 def _contract(subject: Subject, options: Options) -> Contract:
     """What the rows show, and what a person has said over it; raises `Refused` when that is against the rows."""
     inferred = contract.contract(subject.cases, subject.columns, subject.dims, subject.allowed)
-    rows = [{name: tensor(v) for name, v in case.feeds.items()} for case in subject.cases]
-    said = overrides.apply(inferred, options.contract, rows) if options.contract else inferred
+    said = lay.apply(inferred, options.contract, *_recorded(subject.cases)) if options.contract else inferred
     return replace(said, max_batch=options.max_batch)
+
+
+def _recorded(cases: Sequence[Case]) -> tuple[Rows, Rows]:
+    """What the notebook's model was asked, and what it answered."""
+    return [_samples(case.feeds) for case in cases], [_samples(case.expected) for case in cases]
+
+
+def _samples(values: Mapping[str, Array]) -> dict[str, Tensor]:
+    return {name: tensor(v) for name, v in values.items()}
 
 
 def finite(score: float | None) -> float | None:

@@ -36,7 +36,10 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What a person has said, over the defaults. `contract` is as it stands in the file (see `app/overrides.py`)."""
+    """What a person has said, over the defaults. `contract` is as it stands in the file (see `app/overrides/`).
+
+    `places` are file, line and column of each key, for what only turns out to be wrong once the notebook has run.
+    """
 
     model: str | None = None
     choose: str | None = None
@@ -46,6 +49,7 @@ class Config:
     parity: Parity = field(default_factory=Parity)
     serving: Serving = field(default_factory=Serving)
     contract: Mapping[str, Any] = field(default_factory=dict)
+    places: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
 
     @staticmethod
     def of(value: Mapping[str, Any]) -> Config:
@@ -53,3 +57,14 @@ class Config:
         parts = {"export": Export, "parity": Parity, "serving": Serving}
         plain = {k: v for k, v in value.items() if k not in parts}
         return Config(**plain, **{k: kind(**value[k]) for k, kind in parts.items() if k in value})
+
+    def placed(self, reason: str) -> str:
+        """`reason`, which begins with a key such as `contract.inputs.X.min`, with the place of that key before it.
+
+        The key may be longer than what stands in the file, and names of tensors may hold dots and colons.
+        """
+        known = (
+            k for k in self.places or () if reason.startswith(k) and reason[len(k) : len(k) + 1] in (":", ".", "[")
+        )
+        key = max(known, key=len, default=None)
+        return reason if key is None or self.places is None else f"{self.places[key]}: {reason}"

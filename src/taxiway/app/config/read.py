@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,7 +49,8 @@ def read(path: Path) -> Config:
     wrong = sorted({*found, *_crossed(document), *_late(document)})
     if wrong:
         raise _refused(path, wrong)
-    return Config.of(document.value)
+    places = {nodes.name(where): f"{path}:{line}:{column}" for where, (line, column) in document.keys.items()}
+    return replace(Config.of(document.value), places=places)
 
 
 def _refused(path: Path, mistakes: Sequence[Mistake]) -> Refused:

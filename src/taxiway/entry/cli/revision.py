@@ -52,7 +52,7 @@ def _contract(contract: dict[str, Any]) -> None:
         for kind in ("inputs", "outputs")
         for f in contract[kind]
     ]
-    table(("", "tensor", "type", "dims", "seen", "accepted", "columns"), rows)
+    table(("", "tensor", "type", "dims", "seen", "rules", "columns"), rows)
 
 
 def _rules(field: dict[str, Any]) -> str:
