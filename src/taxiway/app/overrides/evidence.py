@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from taxiway.app.overrides.merge import rounded
 from taxiway.app.overrides.side import Side, column_place
 from taxiway.app.overrides.words import is_number
 from taxiway.core.contract import Column, Field
 from taxiway.core.sample import Tensor, Value
-from taxiway.core.tensor import FLOATS
+from taxiway.core.tensor import FLOATS, rounded
 
 Rule = tuple[str, Callable[[Any], bool]]
 """How a rule is written, and whether it refuses a value."""

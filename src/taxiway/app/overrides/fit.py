@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from taxiway.app.overrides.merge import columns, rounded
+from taxiway.app.overrides.merge import columns
 from taxiway.app.overrides.side import Side, Words, column_place
 from taxiway.app.overrides.words import is_number, rules, suggestion
 from taxiway.core.contract import Column, Field
-from taxiway.core.tensor import DTYPES, FLOATS
+from taxiway.core.tensor import DTYPES, FLOATS, rounded
 
 
 def unfit(side: Side, field: Field, words: Words) -> Iterator[str]:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import struct
 from dataclasses import replace
-from typing import Any, Final
 
 from taxiway.app.overrides.side import Words
 from taxiway.app.overrides.words import rules
 from taxiway.core.contract import Column, Field
 from taxiway.core.tensor import FLOATS
-
-_PACK: Final = {"FP16": "e", "FP32": "f", "FP64": "d"}
 
 
 def merged(field: Field, words: Words) -> Field:
@@ -44,16 +39,6 @@ def free(field: Field) -> Field:
     """A field of the same type, shape and names of which nothing is said."""
     floats = field.spec.dtype in FLOATS
     return Field(field.spec, columns=field.columns, finite=not floats, infinite=floats)
-
-
-def rounded(dtype: str, value: Any) -> Any:
-    """A number as a float tensor of this type holds it; any other type's value as it is."""
-    if dtype not in _PACK:
-        return value
-    try:
-        return struct.unpack(_PACK[dtype], struct.pack(_PACK[dtype], value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
 
 
 def _column(before: Column, words: Words, said: Words) -> Column:
