@@ -8,9 +8,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taxiway.app import overrides, pages
-from taxiway.app.config import read
+from taxiway.app import pages
+from taxiway.app.config import explain, nodes, read
 from taxiway.app.config.model import Config, Export, Parity, Serving
+from taxiway.app.overrides import words
 from taxiway.core.errors import Refused
 
 
@@ -41,6 +42,8 @@ def test_an_empty_file_means_the_defaults(tmp_path, text):
 
 
 BOUNDS = "expected a whole number from 1 to 4096"
+DELAYS = "expected a whole number from 0 to 1000000"
+ALLOWED = "expected a number from 0 to 0.1, or null"
 
 
 @pytest.mark.parametrize(
@@ -54,6 +57,16 @@ BOUNDS = "expected a whole number from 1 to 4096"
         ("serving: {max_batch: 5.0}", f"f:1:22: serving.max_batch: {BOUNDS}, got 5.0"),
         ("serving: {max_batch: true}", f"f:1:22: serving.max_batch: {BOUNDS}, got true"),
         ("serving: {max_batch: '3'}", f"f:1:22: serving.max_batch: {BOUNDS}, got '3'; write 3, without quotes"),
+        ("serving: {instances: 0}", "f:1:22: serving.instances: expected a whole number from 1 to 64, got 0"),
+        ("serving: {instances: 65}", "f:1:22: serving.instances: expected a whole number from 1 to 64, got 65"),
+        ("serving: {queue_delay_us: -1}", f"f:1:27: serving.queue_delay_us: {DELAYS}, got -1"),
+        ("serving: {queue_delay_us: 1000001}", f"f:1:27: serving.queue_delay_us: {DELAYS}, got 1000001"),
+        ("serving: {queue_delay_us: 0.5}", f"f:1:27: serving.queue_delay_us: {DELAYS}, got 0.5"),
+        ("parity: {atol: -0.1}", f"f:1:16: parity.atol: {ALLOWED}, got -0.1"),
+        ("parity: {atol: 0.11}", f"f:1:16: parity.atol: {ALLOWED}, got 0.11"),
+        ("parity: {rtol: true}", f"f:1:16: parity.rtol: {ALLOWED}, got true"),
+        ("parity: {rtol: 1e-3}", f"f:1:16: parity.rtol: {ALLOWED}, got '1e-3'; write 0.001, without quotes"),
+        ("parity: {rtol: 1e-9}", f"f:1:16: parity.rtol: {ALLOWED}, got '1e-9'; write 1.0e-09, without quotes"),
         ("serving: 3", "f:1:10: serving: expected keys with values, got 3"),
         ("kernel: 3.11", "f:1:9: kernel: expected text such as 'churn', got 3.11; put it in quotes"),
         ('kernel: "a\\0"', "f:1:9: kernel: expected text such as 'churn', got 'a\\x00'"),
@@ -86,6 +99,8 @@ def test_a_mistake_is_told_with_line_column_and_what_was_expected(tmp_path, text
 )
 def test_a_wrong_rule_of_the_contract_is_told_at_its_value(tmp_path, rules, said):
     assert mistakes(tmp_path, f"contract:\n  inputs:\n    X: {{{rules}}}") == [f"f:3:{said}"]
+    outputs = said.replace("contract.inputs", "contract.outputs")
+    assert mistakes(tmp_path, f"contract:\n  outputs:\n    X: {{{rules}}}") == [f"f:3:{outputs}"]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +109,21 @@ def test_a_wrong_rule_of_the_contract_is_told_at_its_value(tmp_path, rules, said
         ("serving:\n  max_bach: 3", "f:2:3: serving: unknown key 'max_bach'; did you mean 'max_batch'?"),
         ("MODEL: x", "f:1:1: unknown key 'MODEL'; did you mean 'model'?"),
         ("max_batch: 3", "f:1:1: unknown key 'max_batch'; write it under serving, as serving.max_batch"),
-        ("parity: {x: 3}", "f:1:10: parity: unknown key 'x'; known are rows"),
+        ("parity: {x: 3}", "f:1:10: parity: unknown key 'x'; known are atol, rows, rtol"),
+        ("parity: {atoll: 0}", "f:1:10: parity: unknown key 'atoll'; did you mean 'atol'?"),
+        ("serving: {instance: 3}", "f:1:11: serving: unknown key 'instance'; did you mean 'instances'?"),
+        ("serving: {queue_delay: 3}", "f:1:11: serving: unknown key 'queue_delay'; did you mean 'queue_delay_us'?"),
+        ("queue_delay_us: 3", "f:1:1: unknown key 'queue_delay_us'; write it under serving, as serving.queue_delay_us"),
+        ("atol: 0", "f:1:1: unknown key 'atol'; write it under parity, as parity.atol"),
+        ("contract: {output: {}}", "f:1:12: contract: unknown key 'output'; did you mean 'outputs'?"),
+        (
+            "contract: {outputs: {y: {maximum: 3}}}",
+            "f:1:26: contract.outputs.y: unknown key 'maximum'; did you mean 'max'?",
+        ),
+        (
+            "contract: {outputs: {p: {columns: {'1': {mx: 3}}}}}",
+            "f:1:42: contract.outputs.p.columns.1: unknown key 'mx'; did you mean 'max'?",
+        ),
         (
             "contract: {inputs: {X: {columns: {age: {mx: 3}}}}}",
             "f:1:41: contract.inputs.X.columns.age: unknown key 'mx'; did you mean 'max'?",
@@ -103,6 +132,33 @@ def test_a_wrong_rule_of_the_contract_is_told_at_its_value(tmp_path, rules, said
 )
 def test_an_unknown_key_is_told_with_what_was_meant(tmp_path, text, said):
     assert mistakes(tmp_path, text) == [said]
+
+
+def test_a_request_must_outlast_its_wait_for_a_batch(tmp_path):
+    lost = "a lone request waits 20 ms for others, but is given up after timeout_ms 20; nothing would be answered"
+    assert mistakes(tmp_path, "serving: {timeout_ms: 20, queue_delay_us: 20000}") == [
+        f"f:1:43: serving.queue_delay_us: {lost}"
+    ]
+    (tmp_path / "taxiway.yaml").write_text("serving: {timeout_ms: 20, queue_delay_us: 19999, instances: 64}")
+    assert read.read(tmp_path / "taxiway.yaml").serving == Serving(timeout_ms=20, queue_delay_us=19999, instances=64)
+
+
+@pytest.mark.parametrize("text", ["{queue_delay_us: 9, timeout_ms: 0}", "{queue_delay_us: 9, timeout_ms: x}", "[]"])
+def test_a_wait_is_not_compared_with_what_is_no_time(tmp_path, text):
+    assert not [m for m in mistakes(tmp_path, f"serving: {text}") if "queue_delay_us" in m]
+
+
+@pytest.mark.parametrize("text", ["0", "0.1", "0.0", "1.0e-9", "null"])
+def test_a_tolerance_is_a_number_or_left_to_the_proof(tmp_path, text):
+    path = tmp_path / "taxiway.yaml"
+    path.write_text(f"parity: {{atol: {text}}}")
+    assert read.read(path).parity == Parity(atol=yaml.safe_load(text.replace("e-9", "e-09")))
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_what_is_told_to_be_written_is_read_as_that_number(number):
+    text = explain._written(explain._finite(repr(number)))
+    assert nodes.parse(f"a: {text}").value == {"a": number}
 
 
 @pytest.mark.parametrize(
@@ -187,6 +243,33 @@ def test_a_column_may_have_any_name_and_mistakes_keep_their_places(tmp_path):
     assert [m.split(": ")[0] for m in mistakes(tmp_path, text)] == ["f:4:30", "f:4:39"]
 
 
+def test_what_turns_out_wrong_later_is_told_with_its_place(tmp_path):
+    path = tmp_path / "taxiway.yaml"
+    path.write_text(
+        """contract:
+  outputs:
+    y: {min: 3}
+    "a: b.c":
+      columns:
+        age: {max: 1}
+  inputs: {y: {}}
+"""
+    )
+    config = read.read(path)
+    for reason, place in {
+        "contract.outputs.y.min: expected": "3:9",
+        "contract.outputs.y: min 3 contradicts 1": "3:5",
+        "contract.outputs.y.columns.age: no such": "3:5",
+        "contract.outputs.yy: no such output": "2:3",
+        "contract.outputs.a: b.c.columns.age.max: expected": "6:15",
+        "contract.outputs.a: b.c.allowed: expected": "4:5",
+        "contract.inputs.y: no such input": "7:12",
+    }.items():
+        assert config.placed(reason) == f"{path}:{place}: {reason}"
+    assert config.placed("clf@3: the exported model") == "clf@3: the exported model"
+    assert Config().placed("contract.inputs.y: no such") == "contract.inputs.y: no such"
+
+
 def test_very_many_mistakes_are_counted_rather_than_told(tmp_path):
     told = mistakes(tmp_path, "\n".join(f"key{i}: 1" for i in range(150)))
     assert len(told) == 101
@@ -247,7 +330,7 @@ def test_the_defaults_written_out_are_the_defaults(tmp_path):
 def test_the_schema_and_the_value_have_the_same_keys_and_defaults():
     schema = read.schema()
     jsonschema.Draft202012Validator.check_schema(schema)
-    assert set(schema["properties"]) == {f.name for f in dataclasses.fields(Config)}
+    assert set(schema["properties"]) == {f.name for f in dataclasses.fields(Config) if f.compare}
     for name, kind in {"export": Export, "parity": Parity, "serving": Serving}.items():
         keys = schema["properties"][name]["properties"]
         assert {k: v["default"] for k, v in keys.items()} == dataclasses.asdict(kind())
@@ -275,7 +358,8 @@ def test_every_key_is_described_and_its_examples_are_right():
 
 def test_the_schema_and_the_overrides_know_the_same_rules():
     known = read.schema()["$defs"]
-    for name, kinds in {"tensor": overrides._TENSOR_KEYS, "column": overrides._COLUMN_KEYS}.items():
+    tensor, column = words.TENSOR_KEYS, words.COLUMN_KEYS
+    for name, kinds in {"tensor": tensor, "output": tensor, "column": column, "output_column": column}.items():
         keys = known[name]["properties"]
         assert set(keys) == set(kinds)
         for key, part in keys.items():

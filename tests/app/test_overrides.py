@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tritonclient.grpc.model_config_pb2 import DataType
 
-from taxiway.app.overrides import apply
+from taxiway.app.overrides.lay import apply
 from taxiway.catalog.pbtxt import config_pbtxt, enforced, parse
 from taxiway.core.contract import Column, Contract, Field
 from taxiway.core.errors import Refused

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tritonclient.grpc import model_config_pb2 as pb
 
-from taxiway.catalog.pbtxt import check, config_pbtxt, enforced, parse
+from taxiway.catalog.pbtxt import Scheduling, check, config_pbtxt, enforced, parse
 from taxiway.core.contract import Column, Contract, Field
 from taxiway.core.errors import Refused
 from taxiway.core.tensor import DTYPES, TensorSpec
@@ -178,6 +178,20 @@ def test_the_written_configuration_is_complete() -> None:
     assert config.parameters["taxiway_contract"].string_value == (
         '{"columns": {"X": ["age", "gr\\u00f6\\u00dfe"]}, "finite": ["X"], "max_length": {"item_ids": 512}}'
     )
+
+
+def test_what_is_said_of_scheduling_is_written_and_what_is_not_leaves_no_trace() -> None:
+    text = config_pbtxt("risk", CONTRACT, scheduling=Scheduling(3, 1_000_000))
+    config = parse(text, "config.pbtxt")
+    assert [(g.count, g.kind) for g in config.instance_group] == [(3, pb.ModelInstanceGroup.KIND_AUTO)]
+    assert config.dynamic_batching.max_queue_delay_microseconds == 1_000_000
+    assert config_pbtxt("risk", CONTRACT, scheduling=Scheduling(1, 0)) == config_pbtxt("risk", CONTRACT)
+    assert "max_queue_delay" not in config_pbtxt("risk", CONTRACT)
+
+
+def test_nothing_waits_for_a_batch_where_there_is_none() -> None:
+    alone = Contract(CONTRACT.inputs, CONTRACT.outputs, 0)
+    assert config_pbtxt("m", alone, scheduling=Scheduling(1, 500)) == config_pbtxt("m", alone)
 
 
 def test_a_model_without_batches_gets_no_batcher() -> None:

@@ -1,5 +1,6 @@
 import json
 
+import pytest
 from tests.gates.repositories import GOOD, contract
 
 from taxiway.app.wire import Platform
@@ -64,6 +65,62 @@ def test_a_warning_alone_is_no_reason_to_fail(tmp_path, capsys):
     code, said = told(capsys, laid(tmp_path, GOOD | {"m/notes.txt": b"x"}))
     assert code == 0
     assert said.endswith("0 errors, 1 warnings\n")
+
+
+WAITS = b"batching { max_queue_delay_microseconds: 9000 }"
+SLOW = GOOD | {"m/config.pbtxt": GOOD["m/config.pbtxt"].replace(b"batching { }", WAITS)}
+
+
+def test_a_wait_for_a_batch_is_held_against_the_timeout_beside_the_repository(tmp_path, capsys):
+    folder = tmp_path / "models"
+    laid(folder, SLOW)
+    assert told(capsys, folder) == (0, "nothing found\n")
+    for place in (tmp_path, folder):
+        (place / "taxiway.yaml").write_text("serving: {timeout_ms: 9}\n")
+        code, said = told(capsys, folder)
+        assert code == 1
+        assert "m/config.pbtxt:7:20: error: a lone request waits 9 ms for others, but is given up after 9 ms" in said
+        (place / "taxiway.yaml").write_text("model: m\n")
+        assert told(capsys, folder) == (0, "nothing found\n")
+    # What a revision was stored with goes before what is written for the next one.
+    (tmp_path / "service.json").write_text('{"timeout_ms": 50}')
+    code, said = told(capsys, folder)
+    assert code == 0
+    assert "every request may wait 9 of the 50 ms that it has" in said
+    (tmp_path / "service.json").write_text('{"name": "another program\'s"}')
+    assert told(capsys, folder) == (0, "nothing found\n")
+
+
+@pytest.mark.parametrize("value", ['"9"', "true", "0", "9.5", "null", "[9]"])
+def test_a_timeout_that_is_none_is_told(tmp_path, capsys, value):
+    laid(tmp_path / "models", SLOW)
+    (tmp_path / "service.json").write_text(f'{{"timeout_ms": {value}}}')
+    code, said = told(capsys, tmp_path / "models")
+    assert code == 1
+    assert said.startswith(f"../service.json: error: timeout_ms is {value}; expected a whole number above 0\n")
+
+
+@pytest.mark.parametrize("text", ["", "[", "[" * 100_000, "7", '"timeout_ms"'])
+def test_a_file_of_that_name_that_is_none_of_ours_says_nothing(tmp_path, capsys, text):
+    laid(tmp_path / "models", SLOW)
+    (tmp_path / "service.json").write_text(text)
+    assert told(capsys, tmp_path / "models") == (0, "nothing found\n")
+
+
+def test_a_wrong_configuration_beside_the_repository_is_refused_with_its_mistakes(tmp_path, capsys):
+    laid(tmp_path / "models", SLOW)
+    (tmp_path / "taxiway.yaml").write_text("serving: {timeout: 9}\n")
+    assert main(["validate", str(tmp_path / "models")]) == 1
+    assert "taxiway.yaml:1:11: serving: unknown key 'timeout'; did you mean 'timeout_ms'?" in capsys.readouterr().err
+
+
+def test_a_stored_revision_is_held_against_its_timeout(tmp_path, capsys):
+    platform = Platform.at(tmp_path)
+    contents = {f"repository/{p.replace('/1/', '/{number}/')}": data for p, data in SLOW.items()}
+    promised = {"evidence/contract.json": json.dumps(contract(8).to_json()).encode()}
+    store.admit(platform.places.catalog, "m", contents | promised | {"service.json": b'{"timeout_ms":8}'})
+    assert main(["validate", "m@1", "--state", str(tmp_path)]) == 1
+    assert "a lone request waits 9 ms for others, but is given up after 8 ms" in capsys.readouterr().out
 
 
 def test_a_stored_revision_is_held_against_its_contract(tmp_path, capsys):

@@ -38,8 +38,8 @@ def model(op="Relu", domain="", opset=17, ir=8, batch="N", dtype=TensorProto.FLO
 GOOD = {"m/config.pbtxt": CONFIG.encode(), "m/1/model.onnx": model()}
 
 
-def found(files, machine=None, contract=None):
-    return validate(files, target=Target(), machine=machine or Machine(cores=4), contract=contract)
+def found(files, machine=None, **promised):
+    return validate(files, target=Target(), machine=machine or Machine(cores=4), **promised)
 
 
 def texts(files, **more):

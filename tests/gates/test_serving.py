@@ -53,6 +53,32 @@ def test_batching_is_judged_by_what_it_costs(batching, said):
 
 
 @pytest.mark.parametrize(
+    ("delay_us", "timeout_ms", "said"),
+    [
+        (
+            10_000,
+            10,
+            "error: a lone request waits 10 ms for others, but is given up after 10 ms: lower the delay, or raise",
+        ),
+        (60_000, 10, "error: a lone request waits 60 ms for others, but is given up after 10 ms"),
+        (9_999, 10, "warning: every request may wait 9.999 of the 10 ms that it has; under load"),
+        (1_001, 10, "warning: every request may wait 1.001 of the 10 ms that it has; under load"),
+        (1_000, 10, None),
+        (10_000, 100, None),
+        (10_001, 1_000, "warning: every request may wait 10.001 ms; under load"),
+        (10_001, None, "warning: every request may wait 10.001 ms; under load"),
+        (10_000, None, None),
+        (0, 1, None),
+    ],
+)
+def test_a_wait_for_a_batch_is_held_against_the_time_that_a_request_has(delay_us, timeout_ms, said):
+    batching = f"dynamic_batching {{ max_queue_delay_microseconds: {delay_us} }}"
+    mistakes = texts(with_config(("dynamic_batching { }", batching)), timeout_ms=timeout_ms)
+    assert len(mistakes) == (said is not None)
+    assert all(m.startswith("m/config.pbtxt:7:20: ") and said in m for m in mistakes)
+
+
+@pytest.mark.parametrize(
     ("before", "after", "said"),
     [
         ('platform: "onnxruntime_onnx"', 'platform: "onnxruntime_onnx" backend: "onnxruntime"', None),

@@ -163,6 +163,44 @@ def test_the_figures_say_what_was_measured():
     assert found["batches"] == [1, 2, 5]
 
 
+def test_what_a_person_allows_goes_before_what_is_inferred_and_is_recorded():
+    cases = [case(numbers(0.5, -2000.0))]
+    limits = tolerance(cases, atol=0, rtol=0.1)
+    assert (limits.atol, limits.rtol) == (0.0, 0.1)
+    assert compare(cases, [{"prediction": numbers(0.5, -2000.0)}], limits).to_json()["tolerance"] == {
+        "atol": 0.0,
+        "rtol": 0.1,
+        "tie": 1e-5,
+        "overridden": {"atol": 0.02, "rtol": 1e-4},
+    }
+    assert tolerance(cases, rtol=0.01).to_json() == {
+        "atol": 0.02,
+        "rtol": 0.01,
+        "tie": 1e-5,
+        "overridden": {"rtol": 1e-4},
+    }
+    # To say what would be anyway is to say it.
+    assert tolerance(cases, rtol=1e-4).overridden == {"rtol": 1e-4}
+    assert tolerance(cases) == Tolerance(atol=0.02)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int8, bool, object])
+def test_labels_are_never_tolerated(kind):
+    widest = Tolerance(atol=0.1, rtol=0.1)
+    right, wrong = np.array([[100], [0]], dtype=kind), np.array([[100], [1]], dtype=kind)
+    found = compare([case(right, "label", p=numbers(0.5, 0.5))], [{"label": wrong, "p": numbers(0.55, 0.6)}], widest)
+    assert (found.flips, found.offending_rows) == (1, 1)
+    assert [(o.row, o.output) for o in found.offences] == [(1, "label")]
+    alone = case(right, "label")
+    assert not same_in_batches(alone, lambda feeds: {"label": right[[len(feeds["X"]) % 2] * len(feeds["X"])]}, widest)
+
+
+def test_no_tolerance_at_all_asks_for_the_very_same_numbers():
+    limits = tolerance([case(numbers(0.1, 3))], atol=0, rtol=0)
+    assert of(numbers(0.1, 3), numbers(0.1, 3), limits).offences == ()
+    assert of(numbers(0.1, 3), numbers(np.nextafter(np.float32(0.1), np.float32(1)), 3), limits).offences
+
+
 def test_the_absolute_tolerance_grows_with_outputs_beyond_one():
     assert tolerance([case(numbers(0.5, 0.1))]).atol == 1e-5
     assert tolerance([case(numbers(0.5, -2000.0)), case(numbers(3.0))]).atol == pytest.approx(0.02)

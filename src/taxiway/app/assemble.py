@@ -7,17 +7,20 @@ from typing import Final
 
 from taxiway.app.build.builder import Built
 from taxiway.app.build.names import STEP_FILES
+from taxiway.app.config.model import Serving
 from taxiway.catalog.manifest import NUMBER
-from taxiway.catalog.pbtxt import check, config_pbtxt, parse
+from taxiway.catalog.pbtxt import Scheduling, check, config_pbtxt, parse
 from taxiway.core import digest
 from taxiway.core.errors import Refused
 
 _EVIDENCE: Final = ("contract", "golden", "parity", "profile", "lineage", "replay", "report")
+_DEFAULTS: Final = Serving()
 
 
-def contents(model: str, built: Built, *, timeout_ms: int = 10_000) -> Mapping[str, bytes]:
+def contents(model: str, built: Built, serving: Serving = _DEFAULTS) -> Mapping[str, bytes]:
     """Logical path -> bytes; raises `Refused` when the written configuration would not mean the contract."""
-    config = config_pbtxt(model, built.contract, scalars=built.scalars, step=built.step)
+    scheduling = Scheduling(serving.instances, serving.queue_delay_us)
+    config = config_pbtxt(model, built.contract, scalars=built.scalars, scheduling=scheduling, step=built.step)
     wrong = check(parse(config, f"{model}/config.pbtxt"), built.contract)
     if wrong:
         raise Refused(*(f"{model}/config.pbtxt: {w}" for w in wrong))
@@ -26,7 +29,7 @@ def contents(model: str, built: Built, *, timeout_ms: int = 10_000) -> Mapping[s
         f"repository/{model}/{NUMBER}/model.onnx": _read(built, "model.onnx"),
         "requirements.txt": _read(built, "requirements.txt"),
         "evidence/canary.json": digest.canonical(built.golden[0].to_json()),
-        "service.json": digest.canonical({"timeout_ms": timeout_ms}),
+        "service.json": digest.canonical({"timeout_ms": serving.timeout_ms}),
     }
     if built.step:
         folder = f"repository/{model}/{NUMBER}/step"

@@ -76,15 +76,35 @@ An example:
 model: churn
 serving:
   max_batch: 64
+  instances: 2
+  queue_delay_us: 500
+parity:
+  rtol: 0.001
 contract:
   inputs:
     age: {min: 18, max: 120}
     plan: {allowed: [prepaid, basic, family, business]}
     city: {max_bytes: 64}
+  outputs:
+    label: {allowed: [0, 1]}
+    probabilities: {min: 0, max: 1}
 ```
 
-What is written under `contract` is enforced in the engine: a request outside gets a 400 that names input, row, column
-and what is accepted. A rule that the notebook's own rows break is refused when the notebook is shipped.
+What is written under `contract.inputs` is enforced in the engine: a request outside gets a 400 that names input, row,
+column and what is accepted. A rule that the notebook's own rows break is refused when the notebook is shipped.
+
+What is written under `contract.outputs` is a promise to callers. The engine does not check its own answers; instead a
+promise is refused when an answer of the notebook's model contradicts it, be it to the notebook's rows or to rows made
+from them that callers could send.
+
+A tolerance that is set under `parity` holds for the whole proof: in the exporting process, through the engine, and for
+the golden samples asked for ever after. It is recorded with the revision, and `taxiway revision show` says that a
+person has set it, and what it would have been. Labels and whole numbers are never tolerated.
+
+More `instances` answer more requests at once where there are cores for them, and each takes memory. They are refused
+when they do not fit into the memory that is free; more than one a core is a warning. A `queue_delay_us` is only worth
+its wait when batches are much faster than rows one by one: under load they form without it.
+`taxiway validate` holds it against `timeout_ms`, that of the revision or of the taxiway.yaml in or beside a repository.
 """
 
 
@@ -102,7 +122,7 @@ def _keys(root: Mapping[str, Any], part: Mapping[str, Any], before: str) -> Iter
             words += (
                 f", {value['minimum']} to {value['maximum']}" if "maximum" in value else f", from {value['minimum']}"
             )
-        default = f"`{value['default']}`" if "default" in value else ""
+        default = f"`{value['default']}`" if value.get("default") is not None else ""
         yield f"| `{path}` | {value['description']} | {words} | {default} |\n"
         yield from _keys(root, value, f"{path}.")
         inner = value.get("additionalProperties")

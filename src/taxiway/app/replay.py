@@ -19,6 +19,7 @@ from taxiway.catalog.store import Stored
 from taxiway.core.errors import Refused
 from taxiway.core.revision import Revision
 from taxiway.core.sample import Golden, Tensor, Value
+from taxiway.core.tensor import rounded
 from taxiway.engine.client import EngineError, infer
 
 SMALL: Final = (1, 2, 5)
@@ -42,7 +43,7 @@ class Figures:
         self.rows += next(iter(expected.values())).shape[0]
         for name, tensor in expected.items():
             for want, have in zip(tensor.data, got[name].data, strict=True):
-                self._value(want, have, atol)
+                self._value(rounded(tensor.dtype, want), rounded(tensor.dtype, have), atol)
 
     def _value(self, want: Value, have: Value, atol: float) -> None:
         if isinstance(want, float) and isinstance(have, float):

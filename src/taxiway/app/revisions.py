@@ -131,7 +131,8 @@ def _pins(path: Path) -> dict[str, str]:
 def _metrics(stored: Stored) -> dict[str, Any]:
     parity = stored.evidence("parity")
     figures = {key: parity[key] for key in ("rows", "max_abs_error", "max_rel_error", "label_flips")}
-    return {"score": stored.evidence("lineage").get("score"), **figures}
+    set_by_a_person = {name: parity["tolerance"][name] for name in parity["tolerance"].get("overridden", ())}
+    return {"score": stored.evidence("lineage").get("score"), **figures, **set_by_a_person}
 
 
 def _configuration(before: Stored, after: Stored) -> list[str]:

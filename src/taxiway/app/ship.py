@@ -7,9 +7,10 @@ engine is not started twice.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,8 @@ def options_of(config: Config) -> Options:
         python_step=config.export.python_step,
         made_rows=config.parity.rows,
         max_batch=config.serving.max_batch,
+        atol=config.parity.atol,
+        rtol=config.parity.rtol,
         contract=config.contract,
     )
 
@@ -147,11 +150,12 @@ def ship(
     steps.begin("build")
     config = config or Config()
     options = options_of(config)
-    built = builder.build(
-        notebook, model=model, into=platform.places.work, progress=steps.say, python=python, options=options
-    )
-    files = contents(named, built, timeout_ms=config.serving.timeout_ms)
-    _validate(named, files, built.contract, steps)
+    with _placed(config):
+        built = builder.build(
+            notebook, model=model, into=platform.places.work, progress=steps.say, python=python, options=options
+        )
+    files = contents(named, built, config.serving)
+    _validate(named, files, built.contract, config, steps)
     install_step(built, python.path if python else None, steps.say)
     steps.begin("admit")
     stored, new = store.admit(platform.places.catalog, named, files)
@@ -176,20 +180,41 @@ def ship(
     )
 
 
-def _validate(model: str, files: Mapping[str, bytes], contract: Contract, steps: _Steps) -> None:
+@contextlib.contextmanager
+def _placed(config: Config) -> Iterator[None]:
+    """What the rows contradict is told with its place in taxiway.yaml, which the build knows nothing of."""
+    try:
+        yield
+    except Refused as error:
+        if error.code != "contract":
+            raise
+        raise Refused(*map(config.placed, error.reasons), code=error.code) from error
+
+
+def _validate(model: str, files: Mapping[str, bytes], contract: Contract, config: Config, steps: _Steps) -> None:
     """Gate 2 on what is about to be stored; raises `Refused` with every error."""
     repository = {
         physical(path, 1).removeprefix("repository/"): data
         for path, data in files.items()
         if path.startswith("repository/")
     }
-    found = validate.validate(repository, target=Target(), machine=machine(), contract=contract, own=True)
+    found = validate.validate(
+        repository,
+        target=Target(),
+        machine=machine(),
+        contract=contract,
+        timeout_ms=config.serving.timeout_ms,
+        own=True,
+    )
     for mistake in found:
         if mistake.severity == "warning":
             steps.say(str(mistake))
     errors = [str(mistake) for mistake in found if mistake.severity == "error"]
     if errors:
-        raise Refused(f"{model} does not pass the validation of its files", *errors, code="gate-2")
+        instances = config.serving.instances
+        fewer = f"serving.instances: {instances} copies of the model are asked for here; fewer need less memory"
+        hint = [config.placed(fewer)] if instances > 1 else []
+        raise Refused(f"{model} does not pass the validation of its files", *errors, *hint, code="gate-2")
 
 
 class _Steps:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Final
 
 import psutil
 
+from taxiway.app.config import read
 from taxiway.app.wire import Platform
 from taxiway.catalog import store
 from taxiway.catalog.store import Stored
@@ -18,12 +20,13 @@ from taxiway.core.revision import Revision
 from taxiway.gates.mistake import Machine, Mistake, Target
 from taxiway.gates.validate import validate
 
+_SERVICE: Final = "service.json"
 _LARGEST: Final = 2 << 30
 _DEEPEST: Final = 8
 
 
 def folder(path: Path) -> tuple[Mistake, ...]:
-    """The mistakes of a model repository on disk."""
+    """The mistakes of a model repository on disk; raises `Refused` for a wrong taxiway.yaml in it or beside it."""
     if not path.is_dir():
         raise Refused(f"{path} is no folder; give a model repository (<model>/config.pbtxt in it)", code="no-folder")
     return _found(path, None)
@@ -47,9 +50,28 @@ def _found(root: Path, contract: Contract | None, *, own: bool = False) -> tuple
     outside: list[Mistake] = []
     files = dict(_files(root, outside))
     unread = {m.path for m in outside}
-    found = validate(files, target=Target(), machine=machine(), contract=contract, own=own)
+    timeout_ms = _timeout_ms(root.absolute(), outside)
+    found = validate(files, target=Target(), machine=machine(), contract=contract, timeout_ms=timeout_ms, own=own)
     # A file that was not read is there all the same.
     return tuple(sorted({*outside, *(m for m in found if m.path not in unread)}))
+
+
+def _timeout_ms(root: Path, outside: list[Mistake]) -> int | None:
+    """After how long a request is given up: as a revision's service.json says, or a taxiway.yaml; None: not known."""
+    try:
+        said = json.loads((root.parent / _SERVICE).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        said = None
+    if isinstance(said, dict) and "timeout_ms" in said:
+        timeout_ms = said["timeout_ms"]
+        if type(timeout_ms) is int and timeout_ms > 0:
+            return timeout_ms
+        wrong = f"timeout_ms is {json.dumps(timeout_ms)[:40]}; expected a whole number above 0"
+        outside.append(Mistake(f"../{_SERVICE}", 0, 0, "error", wrong))
+        return None
+    beside = (root / read.NAME, root.parent / read.NAME)
+    written = next((path for path in beside if path.is_file()), None)
+    return read.read(written).serving.timeout_ms if written else None
 
 
 def machine() -> Machine:

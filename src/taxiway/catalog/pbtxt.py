@@ -1,14 +1,15 @@
 """Triton's config.pbtxt, through the protobuf that Triton itself parses it with.
 
 Written configurations are complete (nothing is left to the server's guesses) and fit NVIDIA's native
-backend too: batches form without delay and without a queue policy (which stalls this engine for half a
-second), one instance, on a GPU where there is one.
+backend too: batches form without a queue policy (which stalls this engine for half a second) and, unless a person
+says otherwise, without delay; one instance, unless more are asked for, on a GPU where there is one.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from google.protobuf import text_format
@@ -23,24 +24,44 @@ STEP_PARAMETER: Final = "taxiway_step"
 _PLATFORM: Final = "onnxruntime_onnx"
 
 
+@dataclass(frozen=True, slots=True)
+class Scheduling:
+    """How many instances answer beside each other, and how long a request may wait for a batch."""
+
+    instances: int = 1
+    queue_delay_us: int = 0
+
+
+PLAIN: Final = Scheduling()
+
+
 def config_pbtxt(
-    model: str, contract: Contract, *, scalars: frozenset[str] = frozenset(), warm_up: bool = False, step: bool = False
+    model: str,
+    contract: Contract,
+    *,
+    scalars: frozenset[str] = frozenset(),
+    warm_up: bool = False,
+    scheduling: Scheduling = PLAIN,
+    step: bool = False,
 ) -> str:
     """The text of config.pbtxt for an ONNX model.
 
     `scalars` names tensors that the graph has as [N] and the contract as [N, 1]. `warm_up` has the server send
     itself a row of zeros (empty strings) while loading: only for models that accept such a row, since the
     others would be refused. A golden sample, asked before traffic comes, warms every model. `step` says that a Python
-    step stands in front of the graph (only this product's backend can run it).
+    step stands in front of the graph (only this product's backend can run it). Nothing waits for a batch where the
+    contract has none (`max_batch` 0).
     """
     config = pb.ModelConfig(name=model, platform=_PLATFORM, max_batch_size=contract.max_batch)
     for field in contract.inputs:
         _fill(config.input.add(), field, scalars)
     for field in contract.outputs:
         _fill(config.output.add(), field, scalars)
-    config.instance_group.add(count=1, kind=pb.ModelInstanceGroup.KIND_AUTO)
+    config.instance_group.add(count=scheduling.instances, kind=pb.ModelInstanceGroup.KIND_AUTO)
     if contract.max_batch > 0:
         config.dynamic_batching.SetInParent()
+        if scheduling.queue_delay_us:
+            config.dynamic_batching.max_queue_delay_microseconds = scheduling.queue_delay_us
     if warm_up:
         _warm_up(config, contract)
     config.parameters[CONTRACT_PARAMETER].string_value = json.dumps(enforced(contract), sort_keys=True)

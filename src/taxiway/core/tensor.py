@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 # protocol name -> (numpy name, bytes per element; 0 = variable)
 DTYPES: Final[dict[str, tuple[str, int]]] = {
@@ -23,6 +25,17 @@ DTYPES: Final[dict[str, tuple[str, int]]] = {
 }
 
 FLOATS: Final = frozenset({"FP16", "FP32", "FP64"})
+_PACK: Final = {"FP16": "e", "FP32": "f", "FP64": "d"}
+
+
+def rounded(dtype: str, value: Any) -> Any:
+    """A number as a float tensor of this type holds it: 0.1 as FP32 is 0.10000000149; any other type's value as is."""
+    if dtype not in _PACK:
+        return value
+    try:
+        return struct.unpack(_PACK[dtype], struct.pack(_PACK[dtype], value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 @dataclass(frozen=True, slots=True)

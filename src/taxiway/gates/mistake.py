@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, Protocol
 
+from taxiway.core.contract import Contract
+
 Severity = Literal["error", "warning"]
 # Operators that the standard has and the CPU builds of ONNX Runtime 1.19.2 have not (tried one by one).
 _LACKS: Final = frozenset({"ai.onnx.DeformConv", "ai.onnx.ImageDecoder", "ai.onnx.ml.TreeEnsemble"})
@@ -68,6 +70,14 @@ class Target:
     ir: int = 10
     runtime: str = "1.19.2"
     lacks: frozenset[str] = _LACKS
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What callers are told: the contract, and after how long a request is given up; None: not known."""
+
+    contract: Contract | None = None
+    timeout_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,20 @@ from tritonclient.grpc import model_config_pb2 as pb
 
 from taxiway.gates.config import Read
 from taxiway.gates.layout import FILES
-from taxiway.gates.mistake import Mistake, SayAt, at_key
+from taxiway.gates.mistake import Mistake, Promise, SayAt, at_key
 
+# A wait for a batch is out of proportion beyond this, and beyond this part of the time that a request has.
 _LONG_DELAY_US: Final = 10_000
+_LONG_PART: Final = 0.1
+_QUEUE_DELAY: Final = "dynamic_batching.max_queue_delay_microseconds"
 # A platform is the name that a backend's model format had before there were backends.
 _PLATFORMS: Final = {"onnxruntime_onnx": "onnxruntime", "pytorch_libtorch": "pytorch"}
 
 
 def check(
-    found: Read, path: str, files: Mapping[str, bytes], versions: Sequence[int], traffic: int | None
+    found: Read, path: str, files: Mapping[str, bytes], versions: Sequence[int], promise: Promise
 ) -> Iterator[Mistake]:
-    """Mistakes in the configuration at `path`; `traffic` is the most rows callers may send (None: not known)."""
+    """Mistakes in the configuration at `path`."""
     config = found.config
     say = at_key(path, found.at)
     model = path.partition("/")[0]
@@ -27,7 +30,7 @@ def check(
         yield say("name", f"name is {config.name!r}, but the folder is {model!r}")
     yield from _backend(found, say)
     yield from _tensors(found, say)
-    yield from _batching(found, say, traffic)
+    yield from _batching(found, say, promise)
     yield from _warm_up(config, say)
     yield from _steps(config, say, {p.partition("/")[0] for p in files})
     yield from _files(config, say, model, files)
@@ -78,7 +81,7 @@ def _tensor(found: Read, say: SayAt, where: str, entry: Any) -> Iterator[Mistake
         yield say(f"{where}.allow_ragged_batch", message, "warning")
 
 
-def _batching(found: Read, say: SayAt, traffic: int | None) -> Iterator[Mistake]:
+def _batching(found: Read, say: SayAt, promise: Promise) -> Iterator[Mistake]:
     config, most = found.config, found.config.max_batch_size
     if most < 0:
         yield say("max_batch_size", f"max_batch_size is {most}; 0 means no batches, else a positive number")
@@ -95,15 +98,27 @@ def _batching(found: Read, say: SayAt, traffic: int | None) -> Iterator[Mistake]
             yield say(preferred, f"preferred_batch_size {size} is above max_batch_size {most}")
         if size <= 0:
             yield say(preferred, f"preferred_batch_size {size} must be positive")
-    delay = batching.max_queue_delay_microseconds
-    if delay > _LONG_DELAY_US:
-        message = f"every request may wait {delay / 1000:g} ms; under load batches form without any delay"
-        yield say("dynamic_batching.max_queue_delay_microseconds", message, "warning")
+    yield from _delay(batching.max_queue_delay_microseconds, say, promise.timeout_ms)
     wanted = max([*batching.preferred_batch_size, 0])
-    if traffic is not None and delay and wanted > traffic * 8:
-        message = f"batches of {wanted} never form: callers send at most {traffic} rows, so all wait out the delay"
+    rows = promise.contract.max_batch if promise.contract is not None else None
+    if rows is not None and batching.max_queue_delay_microseconds and wanted > rows * 8:
+        message = f"batches of {wanted} never form: callers send at most {rows} rows, so all wait out the delay"
         yield say(preferred, message, "warning")
     yield from _queues(batching, say)
+
+
+def _delay(delay_us: int, say: SayAt, timeout_ms: int | None) -> Iterator[Mistake]:
+    """A wait for a batch that is long in itself, or beside the time after which a request is given up."""
+    wait = delay_us / 1000
+    if timeout_ms is not None and wait >= timeout_ms:
+        message = f"a lone request waits {wait:g} ms for others, but is given up after {timeout_ms} ms"
+        yield say(_QUEUE_DELAY, f"{message}: lower the delay, or raise timeout_ms")
+    elif timeout_ms is not None and wait > timeout_ms * _LONG_PART:
+        message = f"every request may wait {wait:g} of the {timeout_ms} ms that it has"
+        yield say(_QUEUE_DELAY, f"{message}; under load batches form without any delay", "warning")
+    elif delay_us > _LONG_DELAY_US:
+        message = f"every request may wait {wait:g} ms; under load batches form without any delay"
+        yield say(_QUEUE_DELAY, message, "warning")
 
 
 def _queues(batching: Any, say: SayAt) -> Iterator[Mistake]:

@@ -8,29 +8,37 @@ from typing import Any
 from taxiway.core.contract import Contract
 from taxiway.gates import agree, capacity, config, external, graph, layout, pickles, serving, step, torchscript
 from taxiway.gates.config import Read
-from taxiway.gates.mistake import Machine, Mistake, Target
+from taxiway.gates.mistake import Machine, Mistake, Promise, Target
 from taxiway.gates.step import PARAMETER as STEP_PARAMETER
 
 Files = Mapping[str, bytes]
 
 
 def validate(
-    files: Files, *, target: Target, machine: Machine, contract: Contract | None = None, own: bool = False
+    files: Files,
+    *,
+    target: Target,
+    machine: Machine,
+    contract: Contract | None = None,
+    timeout_ms: int | None = None,
+    own: bool = False,
 ) -> tuple[Mistake, ...]:
     """Every mistake in `files` (path in the repository -> bytes), in the order of paths and lines.
 
+    `contract` and `timeout_ms`, after which a request is given up, are what the models are held to where it is known.
     `own` says that a build made them: the pickle of a model's Python step is then what it should be.
     """
+    promise = Promise(contract, timeout_ms)
     found = set(layout.repository(files))
     for model in layout.models(files) if "config.pbtxt" not in files else ():
-        found |= set(_model(files, model, target, machine, contract))
+        found |= set(_model(files, model, target, machine, promise))
     steps = {p for m in layout.models(files) for p in _step(files, m)} if own else set()
     for path, data in files.items():
         found |= set(pickles.scan(path, data)) if path not in steps else set()
     return tuple(sorted(found))
 
 
-def _model(files: Files, model: str, target: Target, machine: Machine, contract: Contract | None) -> Iterator[Mistake]:
+def _model(files: Files, model: str, target: Target, machine: Machine, promise: Promise) -> Iterator[Mistake]:
     path = f"{model}/config.pbtxt"
     read = _read(files, path)
     yield from read.mistakes
@@ -46,10 +54,10 @@ def _model(files: Files, model: str, target: Target, machine: Machine, contract:
     yield from layout.check(files, model, default, needs_file=backend != "ensemble", used=used)
     if known is not None:
         size = max((_size(files, f"{model}/{v}/") for v in versions), default=0)
-        yield from serving.check(read, path, files, versions, contract.max_batch if contract is not None else None)
+        yield from serving.check(read, path, files, versions, promise)
         yield from capacity.check(read, path, machine, size)
-        if contract is not None:
-            yield from agree.with_contract(read, path, contract)
+        if promise.contract is not None:
+            yield from agree.with_contract(read, path, promise.contract)
     for where, made in graphs.items():
         yield from _graph(files, where, made, read, path, target, step.gives(files, where) if stepped else None)
     if backend in ("pytorch", "pytorch_libtorch"):

@@ -1,13 +1,14 @@
 """The same rows through the original model and its export: how far apart the answers are.
 
 A number passes when |got - expected| <= atol + rtol * |expected|. A label passes when it is the same, or when the
-original's two most probable classes lie within TIE of each other (both answers are then as right).
+original's two most probable classes lie within TIE of each other (both answers are then as right). A person can say
+how far numbers may be apart; labels, and whole numbers of any kind, are never tolerated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -20,8 +21,16 @@ BATCHES: Final = (1, 2, 5)
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
+    """`overridden` has what would have been, for each of the two that a person has set."""
+
     atol: float = 1e-5
     rtol: float = 1e-4
+    overridden: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in `parity.json`: `overridden` only where there is something in it."""
+        limits = {"atol": self.atol, "rtol": self.rtol, "tie": TIE}
+        return limits | ({"overridden": dict(self.overridden)} if self.overridden else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +86,22 @@ class Parity:
                 name: {"max_abs_error": e.absolute, "max_rel_error": e.relative, "flips": e.flips}
                 for name, e in sorted(self.outputs.items())
             },
-            "tolerance": {"atol": self.tolerance.atol, "rtol": self.tolerance.rtol, "tie": TIE},
+            "tolerance": self.tolerance.to_json(),
             "batches": list(BATCHES),
         }
 
 
-def tolerance(cases: Sequence[Case]) -> Tolerance:
-    """The absolute tolerance grows with outputs that are larger than 1, as float32 itself does."""
+def tolerance(cases: Sequence[Case], *, atol: float | None = None, rtol: float | None = None) -> Tolerance:
+    """What a person says, else: the absolute tolerance grows with outputs larger than 1, as float32 itself does."""
     largest = 1.0
     for case in cases:
         for values in case.expected.values():
             if values.dtype.kind == "f" and values.size:
                 finite = np.abs(values[np.isfinite(values)])
                 largest = max(largest, float(finite.max(initial=0.0)))
-    return Tolerance(atol=float(f"{1e-5 * largest:.3g}"))
+    inferred = Tolerance(atol=float(f"{1e-5 * largest:.3g}"))
+    said = {name: float(v) for name, v in (("atol", atol), ("rtol", rtol)) if v is not None}
+    return replace(inferred, **said, overridden={name: getattr(inferred, name) for name in said})
 
 
 def compare(cases: Sequence[Case], got: Sequence[Mapping[str, Array]], limits: Tolerance) -> Parity:

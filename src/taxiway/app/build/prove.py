@@ -9,15 +9,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from taxiway.app import overrides
 from taxiway.app.build import step
 from taxiway.app.build.options import DEFAULTS, Options
 from taxiway.app.build.subject import MadeCase, Subject
+from taxiway.app.overrides import lay
+from taxiway.app.overrides.side import Rows
 from taxiway.core.contract import Contract
 from taxiway.core.errors import Refused
+from taxiway.core.sample import Tensor
 from taxiway.notebook.candidates import Candidate
 from taxiway.proof import accept, contract, golden, graph, ort, parity, profile
-from taxiway.proof.cases import Case, tensor
+from taxiway.proof.cases import Array, Case, tensor
 from taxiway.proof.parity import Parity, Tolerance
 
 # Kinds of made rows whose differences are told, not refused: nobody sends a float32 to its last bit.
@@ -35,7 +37,7 @@ def proved(candidate: Candidate, subject: Subject, options: Options = DEFAULTS) 
 
 
 def _proved(candidate: Candidate, subject: Subject, served: Served, options: Options) -> dict[str, Any]:
-    limits = parity.tolerance(subject.cases)
+    limits = parity.tolerance(subject.cases, atol=options.atol, rtol=options.rtol)
     found = parity.compare(subject.cases, [served.run(c.feeds) for c in subject.cases], limits)
     if found.offences:
         raise _differs(candidate, found, "of the notebook's rows")
@@ -47,6 +49,9 @@ def _proved(candidate: Candidate, subject: Subject, served: Served, options: Opt
         )
     rules = _contract(subject, options)
     made = {m.kind: _made(candidate, _within(m, rules), served, limits) for m in subject.made}
+    extra = [case for _, case in made.values() if case is not None]
+    if options.contract:
+        lay.hold(rules, options.contract, *_recorded(extra))
     return {
         "contract": rules.to_json(),
         "golden": [g.to_json() for g in golden.golden(subject.cases, found.good, limits)],
@@ -57,7 +62,7 @@ def _proved(candidate: Candidate, subject: Subject, served: Served, options: Opt
             "made": {kind: figures for kind, (figures, _) in made.items()},
             "empty": served.empty(subject.cases[0].feeds),
         },
-        "replay": _replay(subject.cases, found, [case for _, case in made.values() if case is not None]),
+        "replay": _replay(subject.cases, found, extra),
         "profile": profile.profile(subject.cases, subject.columns),
         "build": {"candidate": candidate.label, "class": candidate.class_name, "score": finite(candidate.score)}
         | {"scalars": sorted(served.scalars), "step": subject.step is not None},
@@ -67,9 +72,17 @@ def _proved(candidate: Candidate, subject: Subject, served: Served, options: Opt
 def _contract(subject: Subject, options: Options) -> Contract:
     """What the rows show, and what a person has said over it; raises `Refused` when that is against the rows."""
     inferred = contract.contract(subject.cases, subject.columns, subject.dims, subject.allowed)
-    rows = [{name: tensor(v) for name, v in case.feeds.items()} for case in subject.cases]
-    said = overrides.apply(inferred, options.contract, rows) if options.contract else inferred
+    said = lay.apply(inferred, options.contract, *_recorded(subject.cases)) if options.contract else inferred
     return replace(said, max_batch=options.max_batch)
+
+
+def _recorded(cases: Sequence[Case]) -> tuple[Rows, Rows]:
+    """What the notebook's model was asked, and what it answered."""
+    return [_samples(case.feeds) for case in cases], [_samples(case.expected) for case in cases]
+
+
+def _samples(values: Mapping[str, Array]) -> dict[str, Tensor]:
+    return {name: tensor(v) for name, v in values.items()}
 
 
 def finite(score: float | None) -> float | None:
@@ -82,12 +95,18 @@ def _differs(candidate: Candidate, found: Parity, which: str) -> Refused:
         f"{candidate.label}: the exported model does not answer what {candidate.class_name} answers "
         f"({found.offending_rows} of {found.rows} rows {which})",
         *map(str, found.offences),
+        *_set_by_a_person(found.tolerance),
         "What to do: for trees, leave out the scaler (trees need none) or cast the data to float32 before fitting; "
         "for missing values, impute them first; for calibration, use sigmoid inside the pipeline; for text beyond "
         r"ASCII, use token_pattern=r'[a-zA-Z0-9_]+' and lowercase, unaccented text; otherwise choose an estimator "
         "that converts exactly.",
         code="parity",
     )
+
+
+def _set_by_a_person(limits: Tolerance) -> list[str]:
+    said = [f"{name} {getattr(limits, name):g} (not {was:g})" for name, was in limits.overridden.items()]
+    return [f"taxiway.yaml allows {', '.join(said)}; labels must be the same in any case."] if said else []
 
 
 def _made(

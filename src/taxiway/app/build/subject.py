@@ -96,7 +96,7 @@ def _stepped(candidate: Candidate, rebuilt: Rebuilt, options: Options, split: Sp
     cases = _cases(rows_asked, inputs, options)
     conversions = export.conversions(split.rest, inner, opset=options.opset, ml_opset=options.ml_opset)
     with step.running(packed) as running:
-        model = _nearest(conversions, cases.all, lambda data: step.Stepped(running, data))
+        model = _nearest(conversions, cases.all, lambda data: step.Stepped(running, data), options)
         packed = replace(packed, requirements=step.requirements(running.used()))
     remarks = (*_rounding(candidate, cases.exact, cases.case), *_failing(candidate, cases.made, stepped=True))
     return replace(_subject(model, rebuilt, rows_asked, cases), remarks=remarks, step=packed)
@@ -109,7 +109,7 @@ def _converted(candidate: Candidate, rebuilt: Rebuilt, options: Options) -> Subj
     _, kept = next(export.conversions(estimator, inputs, opset=options.opset, ml_opset=options.ml_opset))
     cases = _cases(rows_asked, kept, options)
     conversions = export.conversions(estimator, inputs, opset=options.opset, ml_opset=options.ml_opset)
-    model = _nearest(conversions, cases.all, ort.Served)
+    model = _nearest(conversions, cases.all, ort.Served, options)
     unused = tuple(i.name for i in inputs if i not in kept)
     remarks = (
         *_rounding(candidate, cases.exact, cases.case),
@@ -184,10 +184,13 @@ class _Runs(Protocol):
 
 
 def _nearest(
-    conversions: Iterator[tuple[bytes, Signature]], cases: Sequence[Case], serve: Callable[[bytes], _Runs]
+    conversions: Iterator[tuple[bytes, Signature]],
+    cases: Sequence[Case],
+    serve: Callable[[bytes], _Runs],
+    options: Options,
 ) -> bytes:
     """The first conversion that answers all rows alike, else the one that errs on the fewest."""
-    limits = parity.tolerance(cases)
+    limits = parity.tolerance(cases, atol=options.atol, rtol=options.rtol)
     best: tuple[int, bytes] | None = None
     for model, _ in conversions:
         served = serve(model)

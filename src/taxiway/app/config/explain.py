@@ -104,7 +104,13 @@ def _hint(value: Any, part: Schema) -> str:
     if not isinstance(value, str) or not {"integer", "number"} & set(kinds):
         return ""
     number = _finite(value)
-    return "" if number is None else f"; write {number}, without quotes"
+    return "" if number is None else f"; write {_written(number)}, without quotes"
+
+
+def _written(number: float) -> str:
+    """A number as YAML reads one: it takes `1e-09`, without a point, for text."""
+    text = repr(number)
+    return text if "." in text else text.replace("e", ".0e")
 
 
 def _finite(text: str) -> float | None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from taxiway.app.config import explain, nodes
-from taxiway.app.config.model import Config
+from taxiway.app.config.model import Config, Serving
 from taxiway.app.config.nodes import Document, Mistake, NotYaml, Where
 from taxiway.core.errors import Refused
 
@@ -21,6 +22,7 @@ NAME: Final = "taxiway.yaml"
 _LARGEST: Final = 1 << 20
 _MOST_TOLD: Final = 100
 _SCHEMA: Final = Path(__file__).with_name("taxiway.schema.json")
+_SERVING: Final = Serving()
 
 
 def schema() -> dict[str, Any]:
@@ -44,10 +46,11 @@ def read(path: Path) -> Config:
     if not isinstance(document.value, dict):
         raise _refused(path, [Mistake((1, 1), "expected keys with values, for instance model: risk")])
     found = explain.mistakes(document, schema())
-    wrong = sorted({*found, *_crossed(document)})
+    wrong = sorted({*found, *_crossed(document), *_late(document)})
     if wrong:
         raise _refused(path, wrong)
-    return Config.of(document.value)
+    places = {nodes.name(where): f"{path}:{line}:{column}" for where, (line, column) in document.keys.items()}
+    return replace(Config.of(document.value), places=places)
 
 
 def _refused(path: Path, mistakes: Sequence[Mistake]) -> Refused:
@@ -84,6 +87,17 @@ def _crossed(document: Document) -> Iterator[Mistake]:
         if isinstance(least, int | float) and isinstance(greatest, int | float) and least > greatest:
             said = f"{nodes.name(where)}: min {least} is above max {greatest}; nothing would be accepted"
             yield Mistake(document.values[(*where, "min")], said)
+
+
+def _late(document: Document) -> Iterator[Mistake]:
+    """A wait for a batch that outlasts the request itself."""
+    serving = document.value.get("serving")
+    said = serving if isinstance(serving, dict) else {}
+    delay, timeout = said.get("queue_delay_us"), said.get("timeout_ms", _SERVING.timeout_ms)
+    if isinstance(delay, int) and isinstance(timeout, int) and delay >= timeout * 1000 > 0:
+        where = ("serving", "queue_delay_us")
+        lost = f"a lone request waits {delay / 1000:g} ms for others, but is given up after timeout_ms {timeout}"
+        yield Mistake(document.values[where], f"{nodes.name(where)}: {lost}; nothing would be answered")
 
 
 def _rules(value: Any, where: Where) -> Iterator[tuple[Where, Mapping[str, Any]]]:

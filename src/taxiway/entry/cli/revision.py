@@ -56,7 +56,7 @@ def _contract(contract: dict[str, Any]) -> None:
         for kind in ("inputs", "outputs")
         for f in contract[kind]
     ]
-    table(("", "tensor", "type", "dims", "seen", "accepted", "columns"), rows)
+    table(("", "tensor", "type", "dims", "seen", "rules", "columns"), rows)
 
 
 def _rules(field: dict[str, Any]) -> str:
@@ -81,6 +81,8 @@ def _observed(field: dict[str, Any]) -> str:
 def _parity(parity: dict[str, Any], engine: dict[str, Any] | None, golden: int) -> None:
     limits = parity["tolerance"]
     print(f"\nparity with the notebook's model (allowed: {limits['atol']:.3g} + {limits['rtol']:.3g} of the value)")
+    for name, inferred in limits.get("overridden", {}).items():
+        print(f"a person has set {name} to {limits[name]:.3g} in taxiway.yaml; left out, it would be {inferred:.3g}")
     rows = [("the notebook's rows", str(parity["rows"]), *_errors(parity), str(parity["label_flips"]), "0")]
     for kind, made in parity.get("made", {}).items():
         errors = (f"{made['max_abs_error']:.2g}", "-")
