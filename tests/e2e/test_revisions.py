@@ -167,6 +167,52 @@ def test_what_is_written_beside_the_notebook_is_enforced_for_each_request(platfo
     assert "prepaid" in answer["error"]
 
 
+SAID = """
+model: churn-said
+serving: {instances: 2, queue_delay_us: 2000, timeout_ms: 15}
+parity: {atol: 0.000001}
+contract:
+  outputs:
+    label: {allowed: [0, 1]}
+    probabilities: {min: 0, max: 1}
+"""
+
+
+def test_what_is_said_of_serving_proof_and_answers_ships_with_the_revision(platform, tmp_path):
+    shutil.copy(EXAMPLES / "churn/notebook.ipynb", tmp_path / "n.ipynb")
+    (tmp_path / "taxiway.yaml").write_text(SAID)
+    done = platform.json("ship", str(tmp_path / "n.ipynb"))
+    assert done["parity"]["tolerance"]["overridden"] == {"atol": 1e-5}
+    assert ask(platform, "churn-said")[0] == 200
+    first = f"churn-said@{done['revision']}"
+    (status,) = [s for r, s in platform.platform.statuses().items() if str(r) == first]
+    assert len(status.stubs) == 2
+    page = platform.taxiway("revision", "show", first).stdout
+    assert "a person has set atol to 1e-06 in taxiway.yaml; left out, it would be 1e-05" in page
+    assert re.search(r"output +label .*one of 2 values", page)
+    assert re.search(r"output +probabilities .*0: from 0 to 1, 1: from 0 to 1", page)
+    found = platform.json("validate", first)
+    assert ["every request may wait 2 of the 15 ms" in m["message"] for m in found] == [True]
+    # How it is served is no part of the build.
+    (tmp_path / "taxiway.yaml").write_text(SAID.replace("instances: 2, queue_delay_us: 2000", "queue_delay_us: 500"))
+    again = platform.taxiway("ship", str(tmp_path / "n.ipynb")).stderr
+    assert "built already" in again
+    changes = platform.taxiway("diff", first, f"churn-said@{done['revision'] + 1}").stdout
+    assert re.search(r"-  count: 2\n +\+  count: 1", changes)
+    assert "+  max_queue_delay_microseconds: 500" in changes
+
+
+def test_a_promise_that_the_recorded_answers_contradict_is_refused_at_its_line(platform, tmp_path):
+    shutil.copy(EXAMPLES / "churn/notebook.ipynb", tmp_path / "n.ipynb")
+    (tmp_path / "taxiway.yaml").write_text("contract:\n  outputs:\n    probabilities: {max: 0.9}\n    lable: {}\n")
+    no = platform.taxiway("ship", str(tmp_path / "n.ipynb"), "--name", "churn-no", check=False)
+    assert no.returncode == 1
+    assert "taxiway.yaml:4:5: contract.outputs.lable: no such output; did you mean 'label'?" in no.stderr
+    assert re.search(
+        r"taxiway.yaml:3:5: contract.outputs.probabilities.columns.0: max 0.9 contradicts \d+ of", no.stderr
+    )
+
+
 def test_a_rule_that_the_notebooks_own_rows_break_is_refused(platform, tmp_path):
     shutil.copy(EXAMPLES / "churn/notebook.ipynb", tmp_path / "n.ipynb")
     (tmp_path / "taxiway.yaml").write_text("contract: {inputs: {age: {max: 30}, plann: {max_bytes: 9}}}\n")
