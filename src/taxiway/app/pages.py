@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -122,7 +123,7 @@ def _keys(root: Mapping[str, Any], part: Mapping[str, Any], before: str) -> Iter
             words += (
                 f", {value['minimum']} to {value['maximum']}" if "maximum" in value else f", from {value['minimum']}"
             )
-        default = f"`{value['default']}`" if value.get("default") is not None else ""
+        default = f"`{json.dumps(value['default'])}`" if value.get("default") is not None else ""
         yield f"| `{path}` | {value['description']} | {words} | {default} |\n"
         yield from _keys(root, value, f"{path}.")
         inner = value.get("additionalProperties")
