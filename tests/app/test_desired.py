@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +42,16 @@ def test_a_model_without_traffic_is_known_but_has_no_split():
     traffic = routed({}, [status(1)], woken=1)
     assert [b.number for b in traffic.backends] == [1]
     assert traffic.split == {}
+
+
+def test_a_request_has_as_long_as_the_most_patient_routed_revision_says():
+    model = ModelState("risk", {1: "d", 2: "d", 3: "d"}, {1: 10000}, woken=2)
+    statuses = {Revision("risk", n): status(n, "ready" if n < 3 else "starting") for n in (1, 2, 3)}
+    said = {Revision("risk", 1): 900, Revision("risk", 2): 2500, Revision("risk", 3): 60_000}
+    assert model_traffic(model, statuses, said).timeout_ms == 2500
+    assert model_traffic(replace(model, woken=None), statuses, said).timeout_ms == 900
+    assert model_traffic(model, statuses).timeout_ms == 10_000
+    assert model_traffic(model, {}, said).timeout_ms == 10_000
 
 
 @given(st.dictionaries(st.integers(1, 9), st.integers(1, 9999), min_size=1), st.sets(st.integers(1, 9)))

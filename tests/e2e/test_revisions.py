@@ -146,6 +146,10 @@ def test_what_is_written_beside_the_notebook_is_enforced_for_each_request(platfo
     done = platform.json("ship", str(tmp_path / "n.ipynb"))
     assert done["model"] == "churn-ruled"
     assert ask(platform, "churn-ruled")[0] == 200
+    routes = [
+        text for path in platform.platform.places.gateway.glob("*.json") if "churn-ruled" in (text := path.read_text())
+    ]
+    assert any('"per_try_timeout": "0.9' in text for text in routes)
 
     def old(inputs):
         inputs["age"]["data"] = [130.0]

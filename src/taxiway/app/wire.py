@@ -18,12 +18,13 @@ from taxiway.app import settings as configuration
 from taxiway.app.desired import Statuses, traffic
 from taxiway.app.places import Places
 from taxiway.app.settings import Settings
+from taxiway.catalog import store
 from taxiway.core.errors import Refused
 from taxiway.core.revision import Revision
 from taxiway.core.split import Split
 from taxiway.engine import status as engine_status
 from taxiway.gateway import tokens
-from taxiway.gateway.desired import Address, Desired, Issuer
+from taxiway.gateway.desired import Address, Desired, Issuer, ModelTraffic
 from taxiway.gateway.envoy import Admin
 from taxiway.gateway.publish import Published, in_force, publish
 from taxiway.release.entries import Entry
@@ -105,9 +106,14 @@ class Platform:
             listen=Address(self.settings.host, self.settings.port),
             callers=self._callers(),
             operators=Issuer("operators", OPERATOR, self.settings.audience, tokens.jwks(self.places.keys)),
-            models=traffic(state, self.statuses()),
+            models=self._traffic(state),
             access_log=str(self.places.access_log),
         )
+
+    def _traffic(self, state: State) -> tuple[ModelTraffic, ...]:
+        statuses = self.statuses()
+        said = {r: timeout for r in statuses if (timeout := store.timeout_ms(self.places.catalog, r)) is not None}
+        return traffic(state, statuses, said)
 
     @property
     def envoy(self) -> Admin:

@@ -111,6 +111,15 @@ def verify(stored: Stored) -> None:
         )
 
 
+def timeout_ms(root: Path, revision: Revision) -> int | None:
+    """How long a request to a stored revision may take; None where that cannot be read."""
+    try:
+        value = json.loads((root / revision.model / str(revision.number) / "service.json").read_text())["timeout_ms"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return value if type(value) is int and value > 0 else None
+
+
 def numbers(root: Path, model: str) -> list[int]:
     """The revision numbers of `model`, ascending."""
     folder = root / model
